@@ -1,0 +1,227 @@
+//! Ids, names and nonces. An id is a kind letter, `-` and 12 Crockford base32 characters; names are what
+//! users choose. Neither is ever a path.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// Crockford's base32 alphabet in lower case: no i, l, o, u.
+pub const CROCKFORD: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+
+/// The first `length` base32 characters of bytes, 5 bits each, most significant first.
+pub fn base32(bytes: &[u8], length: usize) -> String {
+    (0..length)
+        .map(|index| {
+            let value = (0..5).fold(0u8, |value, bit| {
+                let at = index * 5 + bit;
+                let byte = bytes.get(at / 8).copied().unwrap_or(0);
+                value << 1 | (byte >> (7 - at % 8)) & 1
+            });
+            char::from(CROCKFORD[usize::from(value)])
+        })
+        .collect()
+}
+
+/// Whether a text is `length` characters of the alphabet.
+pub fn is_base32(text: &str, length: usize) -> bool {
+    text.len() == length && text.bytes().all(|byte| CROCKFORD.contains(&byte))
+}
+
+/// Characters of an id after its letter.
+pub const ID_LENGTH: usize = 12;
+/// Characters of a nonce.
+pub const NONCE_LENGTH: usize = 26;
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident $letter:literal $word:literal;)+) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
+            #[serde(transparent)]
+            pub struct $name(String);
+
+            impl Id for $name {
+                const KIND: IdKind = IdKind::$name;
+                fn from_text(text: String) -> Self { Self(text) }
+                fn as_str(&self) -> &str { &self.0 }
+            }
+
+            impl fmt::Display for $name {
+                fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result { f.write_str(&self.0) }
+            }
+
+            impl fmt::Debug for $name {
+                fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result { f.write_str(&self.0) }
+            }
+
+            impl FromStr for $name {
+                type Err = String;
+                fn from_str(text: &str) -> Result<Self, String> { parse::<Self>(text) }
+            }
+
+            impl<'de> Deserialize<'de> for $name {
+                fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                    String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+                }
+            }
+        )+
+
+        /// The kinds of objects that have ids.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum IdKind { $($(#[$doc])* $name,)+ }
+
+        impl IdKind {
+            /// Every kind.
+            pub const ALL: &'static [IdKind] = &[$(IdKind::$name,)+];
+            /// The letter that begins its ids.
+            pub const fn letter(self) -> char { match self { $(IdKind::$name => $letter,)+ } }
+            /// The word that people use.
+            pub const fn word(self) -> &'static str { match self { $(IdKind::$name => $word,)+ } }
+        }
+    };
+}
+
+/// What every id type can do.
+pub trait Id: Sized + Clone + fmt::Display {
+    /// The kind of object.
+    const KIND: IdKind;
+    /// Wraps a text that is known to be an id of this kind.
+    fn from_text(text: String) -> Self;
+    /// The text of the id.
+    fn as_str(&self) -> &str;
+    /// An id of this kind from 8 or more bytes (the first 60 bits count).
+    fn from_bytes(bytes: &[u8]) -> Self {
+        Self::from_text(format!("{}-{}", Self::KIND.letter(), base32(bytes, ID_LENGTH)))
+    }
+}
+
+fn parse<T: Id>(text: &str) -> Result<T, String> {
+    let letter = T::KIND.letter();
+    match text.strip_prefix(letter).and_then(|rest| rest.strip_prefix('-')) {
+        Some(rest) if is_base32(rest, ID_LENGTH) => Ok(T::from_text(text.to_owned())),
+        _ => Err(format!("not a {} id ({letter}- and 12 characters)", T::KIND.word())),
+    }
+}
+
+ids! {
+    /// A resumable execution container.
+    SessionId 's' "session";
+    /// One invocation inside a session.
+    RunId 'r' "run";
+    /// A validated cursor with its bindings.
+    CheckpointId 'c' "checkpoint";
+    /// A frozen question: the start of its content digest.
+    JobId 'j' "job";
+    /// One bounded transfer of work.
+    HandoffId 'h' "handoff";
+    /// One try at a handoff.
+    AttemptId 'a' "attempt";
+    /// One stored answer.
+    ResultId 'x' "result";
+    /// One typed event from outside.
+    EventId 'e' "event";
+    /// One record that a consumer applied a source.
+    ReceiptId 't' "receipt";
+    /// One guarded consequential write.
+    EffectId 'f' "effect";
+}
+
+impl IdKind {
+    /// The kind whose ids begin with this letter.
+    pub fn of_letter(letter: char) -> Option<Self> {
+        Self::ALL.iter().copied().find(|kind| kind.letter() == letter)
+    }
+}
+
+/// A name that a user chooses: `[A-Za-z0-9][A-Za-z0-9._:/@+_-]{0,127}`, without `..`. Never a file name.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
+#[serde(transparent)]
+pub struct Name(String);
+
+impl Name {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Name {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._:/@+-".contains(&byte);
+        if text.is_empty() || text.len() > 128 {
+            return Err("a name has 1 to 128 characters".to_owned());
+        }
+        if !text.as_bytes()[0].is_ascii_alphanumeric() {
+            return Err("a name begins with a letter or digit".to_owned());
+        }
+        if let Some(found) = text.chars().find(|c| !c.is_ascii() || !allowed(*c as u8)) {
+            return Err(format!("a name has letters, digits and . _ : / @ + - only, not {found:?}"));
+        }
+        if text.contains("..") {
+            return Err("a name never contains ..".to_owned());
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_parse_only_their_own_kind_and_length() {
+        assert!("s-0123456789ab".parse::<SessionId>().is_ok());
+        for bad in ["r-0123456789ab", "s-0123456789a", "s-0123456789abc", "s-0123456789al", "s_0123456789ab",
+            "S-0123456789ab", "s-0123456789aB", "", "s-", "s-../../../../a"]
+        {
+            assert!(bad.parse::<SessionId>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn base32_takes_five_bits_at_a_time() {
+        assert_eq!(base32(&[0xff, 0xff, 0xff], 4), "zzzz");
+        assert_eq!(base32(&[0b0000_1000, 0b0100_0000], 3), "110");
+        assert_eq!(SessionId::from_bytes(&[0; 8]).as_str(), "s-000000000000");
+    }
+
+    #[test]
+    fn names() {
+        let long = "a".repeat(128);
+        for good in ["a", "novel/pride", "gate/ch01-review", "x.y:z@1+2_3", long.as_str()] {
+            assert!(good.parse::<Name>().is_ok(), "{good}");
+        }
+        let longer = "a".repeat(129);
+        for bad in ["", ".a", "/a", "a..b", "a b", "a\0b", "é", "a\u{202e}b", longer.as_str(), "-a", "a\n"] {
+            assert!(bad.parse::<Name>().is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn letters_are_unique() {
+        for kind in IdKind::ALL {
+            assert_eq!(IdKind::of_letter(kind.letter()), Some(*kind));
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Plain data: ids, times, hashes, entities, events and their fold. Does no input or output, reads no
+//! clock and no environment, and knows no rule.
+
+pub mod check;
+pub mod checkpoint;
+pub mod decision;
+pub mod event;
+pub mod fold;
+pub mod handoff;
+pub mod hash;
+pub mod id;
+pub mod job;
+pub mod json;
+pub mod result;
+pub mod run;
+pub mod session;
+pub mod state;
+pub mod tables;
+pub mod time;
+pub mod yaml;

@@ -1,0 +1,217 @@
+//! Results, receipts and the history of a question. Stored, valid and consumed are three facts
+//! (control-plane contract, 06 to 07).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::check::Check;
+use super::hash::Hash;
+use super::id::{AttemptId, HandoffId, JobId, Name, ReceiptId, ResultId, SessionId};
+use super::handoff::Transport;
+use super::job::{Family, Grade, Verdict};
+use super::time::Time;
+use crate::words;
+
+/// Who answered, when and how; never credentials, never private reasoning
+/// (semantic-execution contract, 05).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Provenance {
+    /// The session that asked.
+    pub source_session: SessionId,
+    /// The session that answered.
+    pub worker_session: SessionId,
+    /// The handoff.
+    pub handoff: HandoffId,
+    /// The attempt.
+    pub attempt: AttemptId,
+    /// How packet and answer travelled.
+    pub transport: Transport,
+    /// The family of execution.
+    pub family: Family,
+    /// The provider, as stated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// The model that served, as stated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_served: Option<String>,
+    /// The person's or worker's name, as stated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What intake changed, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub normalisation: Vec<String>,
+}
+
+words! {
+    /// What a checked result is good for.
+    Standing {
+        /// It may be consumed.
+        Valid = "valid",
+        /// It follows a different readable verdict; consumed only openly.
+        Contested = "contested",
+        /// A second valid answer; never consumed.
+        Surplus = "surplus",
+    }
+}
+
+/// One stored answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct StoredResult {
+    /// Its id.
+    pub id: ResultId,
+    /// The question.
+    pub job: JobId,
+    /// The question's fingerprint.
+    pub fingerprint: String,
+    /// The blob with the canonical JSON of `{job, fingerprint, status, output}`; also its hash.
+    pub blob: Hash,
+    /// Who answered, when and how.
+    pub provenance: Provenance,
+    /// When it was stored.
+    pub stored_at: Time,
+    /// What the checks said, once they ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checked: Option<Checked>,
+    /// Who consumed it, with the receipt of each.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub consumed: BTreeMap<Name, ReceiptId>,
+}
+
+/// What the checks said of a stored answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Checked {
+    /// What it is good for.
+    pub standing: Standing,
+    /// Its verdict.
+    pub verdict: Verdict,
+    /// How well a separate reviewer is proved.
+    pub grade: Grade,
+    /// All thirteen checks.
+    pub checks: Vec<Check>,
+}
+
+words! {
+    /// What became of one reply that carried a known nonce.
+    ReplyClass {
+        /// It became a result.
+        Valid = "valid",
+        /// It equals the answer that is there.
+        Duplicate = "duplicate",
+        /// It differs from the answer that is there.
+        Conflict = "conflict",
+        /// It came from an attempt that is not the current one.
+        Late = "late",
+        /// It failed intake or binding.
+        SemanticInvalid = "semantic_invalid",
+        /// The reviewer could not judge.
+        ExecutionFailed = "execution_failed",
+    }
+}
+
+/// An answer that counts for a question.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Answer {
+    /// The result.
+    pub result: ResultId,
+    /// The job whose terms it met.
+    pub job: JobId,
+    /// Its verdict, as spelled.
+    pub verdict: Option<String>,
+    /// How well a separate reviewer is proved.
+    pub grade: Grade,
+    /// The family that answered.
+    pub family: Family,
+    /// The model that served.
+    pub model: Option<String>,
+    /// What it is good for.
+    pub standing: Standing,
+}
+
+/// What has happened to one question over all its handoffs; stands in every receipt.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct History {
+    /// Attempts opened.
+    pub opened: u32,
+    /// Attempts taken back.
+    pub cancelled: u32,
+    /// Attempts given back.
+    pub released: u32,
+    /// Attempts overtaken after their lease ran out.
+    pub expired: u32,
+    /// Replies that failed intake or binding.
+    pub invalid: u32,
+    /// Reviewers that could not judge.
+    pub cannot_judge: u32,
+    /// Replies from attempts that were no longer current.
+    pub late: u32,
+    /// Replies that differed from the answer that was there.
+    pub conflicts: u32,
+    /// The first verdict that was readable in any reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_verdict: Option<String>,
+    /// Answers, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<Answer>,
+    /// The newest attempt that is still active.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub active: Vec<AttemptId>,
+}
+
+words! {
+    /// What a judgement shares with the question that lists it.
+    Shared {
+        /// The bytes of an artifact: the same text was judged under another question.
+        Artifact = "artifact",
+        /// Only the subject: an earlier text was judged.
+        Subject = "subject",
+    }
+}
+
+/// A judgement given earlier, under another question.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Judgement {
+    /// The question's fingerprint.
+    pub fingerprint: String,
+    /// The job.
+    pub job: JobId,
+    /// The result.
+    pub result: ResultId,
+    /// Its verdict, as spelled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<String>,
+    /// What it shares with the question at hand.
+    pub shares: Shared,
+}
+
+/// The record that a named consumer applied a source, once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Receipt {
+    /// Its id.
+    pub id: ReceiptId,
+    /// The result that was applied.
+    pub source: ResultId,
+    /// Who applied it.
+    pub consumer: Name,
+    /// BLAKE3 of the result's blob.
+    pub result_hash: Hash,
+    /// The question's fingerprint.
+    pub fingerprint: String,
+    /// The verdict and where it leads.
+    pub outcome: Verdict,
+    /// The attempt that answered.
+    pub attempt: AttemptId,
+    /// The checks, run again at this moment.
+    pub checks: Vec<Check>,
+    /// What had happened to the question.
+    pub history: History,
+    /// Judgements of the same artifacts, or of the same subject, under other fingerprints.
+    pub earlier: Vec<Judgement>,
+    /// The reason given for consuming a contested result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contested: Option<super::event::Text>,
+    /// The log position: the record's sequence number.
+    pub seq: u64,
+    /// When it was recorded.
+    pub at: Time,
+}

@@ -1,0 +1,190 @@
+//! The state: the fold of all events, seen only through lookups by key. [`super::fold`] writes it.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::checkpoint::Checkpoint;
+use super::handoff::{Attempt, Handoff};
+use super::hash::Hash;
+use super::id::{
+    AttemptId, CheckpointId, HandoffId, Id, IdKind, JobId, Name, ReceiptId, ResultId, RunId, SessionId,
+};
+use super::job::Job;
+use super::result::{History, Judgement, Receipt, StoredResult};
+use super::run::Run;
+use super::session::Session;
+use super::tables::{Key, Table, Tables};
+
+/// What an entity is looked up by.
+pub trait Entity: Serialize + DeserializeOwned {
+    /// Its id type.
+    type Id: Id;
+    /// Its id.
+    fn id(&self) -> &Self::Id;
+}
+
+macro_rules! entities {
+    ($($entity:ty => $id:ty),+ $(,)?) => {
+        $(impl Entity for $entity { type Id = $id; fn id(&self) -> &$id { &self.id } })+
+    };
+}
+
+entities! {
+    Session => SessionId, Run => RunId, Checkpoint => CheckpointId, Job => JobId, Handoff => HandoffId,
+    Attempt => AttemptId, StoredResult => ResultId, Receipt => ReceiptId,
+}
+
+/// Counters and the position that the state covers.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Meta {
+    /// Sequence number of the last record applied; 0 before the first.
+    pub seq: u64,
+    /// Hash of the last record applied.
+    pub last: Option<Hash>,
+    /// Time of the last record applied.
+    pub at: Option<super::time::Time>,
+    /// The segment that is being written.
+    pub segment: u32,
+    /// Refused contradictions so far.
+    pub conflicts: u64,
+}
+
+/// What a command with an operation key answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Answered {
+    /// Hash of its command and request.
+    pub req: Hash,
+    /// Its record.
+    pub seq: u64,
+    /// Hash of its record.
+    pub hash: Hash,
+    /// Its answer.
+    pub answer: Value,
+}
+
+/// A row of a list: an id and where in the order it was made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// The id.
+    pub id: String,
+    /// Its place: sequence number of the record × 2^12 + number of the event in it.
+    pub place: u64,
+}
+
+/// The fold of all events.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct State {
+    pub(super) tables: Tables,
+    pub(super) meta: Meta,
+}
+
+pub(super) fn entity_key(id: &str) -> Key {
+    Key::new(Table::Entity).raw(id)
+}
+
+impl State {
+    /// The position that the state covers, and its counters.
+    pub fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// An entity by its id.
+    pub fn get<T: Entity>(&self, id: &T::Id) -> Option<T> {
+        self.tables.get(&entity_key(id.as_str()))
+    }
+
+    /// Whether anything has this id.
+    pub fn holds(&self, id: &str) -> bool {
+        self.tables.bytes(&entity_key(id)).is_some()
+    }
+
+    /// A fingerprint of the entity as it stands, to tell whether it changed between two readings.
+    pub fn stamp(&self, id: &str) -> Option<Hash> {
+        self.tables.bytes(&entity_key(id)).map(Hash::of)
+    }
+
+    /// The entity of any kind as JSON.
+    pub fn value(&self, id: &str) -> Option<Value> {
+        self.tables.get(&entity_key(id))
+    }
+
+    /// Up to `limit` ids that begin with a prefix (letter, `-` and the first characters), in order.
+    pub fn with_prefix(&self, prefix: &str, limit: usize) -> Vec<String> {
+        let rows = self.tables.scan::<Value>(&entity_key(prefix)).take(limit);
+        rows.filter_map(|value| value.get("id").and_then(Value::as_str).map(str::to_owned)).collect()
+    }
+
+    /// Ids of a kind, newest first, from before a place where one is given.
+    pub fn of_kind(&self, kind: IdKind, before: Option<u64>) -> impl Iterator<Item = Row> + use<'_> {
+        self.rows(Key::new(Table::Kind).text(kind.word()), before)
+    }
+
+    /// Ids of a kind that belong to a session, newest first.
+    pub fn of_session(&self, session: &SessionId, kind: IdKind, before: Option<u64>) -> impl Iterator<Item = Row> + use<'_> {
+        self.rows(Key::new(Table::Member).text(session.as_str()).text(kind.word()), before)
+    }
+
+    /// Ids of a kind that belong to a resource, newest first.
+    pub fn of_resource(&self, resource: &Name, kind: IdKind, before: Option<u64>) -> impl Iterator<Item = Row> + use<'_> {
+        self.rows(Key::new(Table::Resource).text(resource.as_str()).text(kind.word()), before)
+    }
+
+    fn rows(&self, prefix: Key, before: Option<u64>) -> impl Iterator<Item = Row> + use<'_> {
+        let before = before.map(|place| prefix.clone().number(place));
+        self.tables.scan_back(&prefix, before.as_ref())
+    }
+
+    /// Sessions that are not ended and are nobody's worker, oldest id first.
+    pub fn open_sessions(&self) -> impl Iterator<Item = Session> {
+        let ids = self.tables.scan::<SessionId>(&Key::new(Table::Open));
+        ids.filter_map(|id| self.get::<Session>(&id))
+    }
+
+    /// Open handoffs whose source is a session.
+    pub fn outstanding(&self, session: &SessionId) -> Vec<Handoff> {
+        let ids = self.tables.scan::<HandoffId>(&Key::new(Table::Outstanding).text(session.as_str()));
+        ids.filter_map(|id| self.get::<Handoff>(&id)).collect()
+    }
+
+    /// The attempt whose nonce has this hash.
+    pub fn attempt_of_nonce(&self, nonce: &Hash) -> Option<Attempt> {
+        let id: AttemptId = self.tables.get(&Key::new(Table::Nonce).text(&nonce.hex()))?;
+        self.get(&id)
+    }
+
+    /// What has happened to a question.
+    pub fn history(&self, fingerprint: &str) -> History {
+        self.tables.get(&Key::new(Table::History).text(fingerprint)).unwrap_or_default()
+    }
+
+    /// Judgements under an artifact hash or a subject, newest first.
+    pub fn judgements(&self, key: &str) -> impl Iterator<Item = Judgement> + use<'_> {
+        let prefix = Key::new(Table::Judgement).text(key);
+        self.tables.scan_back(&prefix, None)
+    }
+
+    /// The receipt of a consumer for a source.
+    pub fn receipt_for(&self, source: &ResultId, consumer: &Name) -> Option<Receipt> {
+        let key = Key::new(Table::Receipt).text(source.as_str()).text(consumer.as_str());
+        let id: ReceiptId = self.tables.get(&key)?;
+        self.get(&id)
+    }
+
+    /// The receipt of a consumer for a question, under any handoff.
+    pub fn receipt_for_question(&self, fingerprint: &str, consumer: &Name) -> Option<Receipt> {
+        let key = Key::new(Table::Question).text(fingerprint).text(consumer.as_str());
+        let id: ReceiptId = self.tables.get(&key)?;
+        self.get(&id)
+    }
+
+    /// What an operation key answered.
+    pub fn answered(&self, op: &Name) -> Option<Answered> {
+        self.tables.get(&Key::new(Table::Operation).text(op.as_str()))
+    }
+
+    /// Rows in all tables, for the fold's own figures.
+    pub fn rows_held(&self) -> usize {
+        self.tables.len()
+    }
+}
