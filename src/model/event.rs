@@ -71,6 +71,9 @@ pub struct Reply {
     /// The verdict, if it was readable at its pointer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<String>,
+    /// The reason that the reviewer gave for not judging.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said: Option<Text>,
     /// What intake changed, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<String>,
@@ -228,7 +231,7 @@ impl Event {
 }
 
 /// One record of the log: a command's whole batch, the unit of atomicity.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Record {
     /// The record format: 1.
     pub v: u32,

@@ -254,9 +254,6 @@ impl State {
             if reply.class == ReplyClass::SemanticInvalid {
                 attempt.invalid += 1;
             }
-            if attempt.first_verdict.is_none() {
-                attempt.first_verdict.clone_from(&reply.verdict);
-            }
         });
         let Some(attempt) = self.get::<Attempt>(&reply.attempt) else { return };
         self.told(&attempt.fingerprint, |history| {
@@ -267,8 +264,8 @@ impl State {
                 ReplyClass::Conflict => history.conflicts += 1,
                 ReplyClass::Valid | ReplyClass::Duplicate => {}
             }
-            if history.first_verdict.is_none() {
-                history.first_verdict.clone_from(&reply.verdict);
+            if let Some(verdict) = reply.verdict.as_ref().filter(|verdict| !history.verdicts.contains(verdict)) {
+                history.verdicts.push(verdict.clone());
             }
         });
     }
@@ -278,6 +275,7 @@ impl State {
             Event::ResultStored { result } => {
                 self.tables.put(entity_key(result.id.as_str()), result);
                 self.listed(result, Some(&result.provenance.source_session), None, at);
+                self.tables.put(Key::new(Table::Answer).text(&result.blob.hex()), &result.id);
             }
             Event::ResultChecked { result, checked } => {
                 self.change(result, |result: &mut StoredResult| result.checked = Some(checked.clone()));

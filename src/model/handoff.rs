@@ -197,9 +197,6 @@ pub struct Attempt {
     /// Replies that failed intake or binding.
     #[serde(default)]
     pub invalid: u32,
-    /// The first readable verdict among its replies.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub first_verdict: Option<String>,
     /// Its valid result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<ResultId>,

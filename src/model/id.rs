@@ -167,6 +167,14 @@ impl FromStr for Name {
     }
 }
 
+/// One of this crate's own words as a name.
+///
+/// # Errors
+/// `usage` where the word is no name, which a test of its caller finds.
+pub fn word(text: &str) -> crate::error::Result<Name> {
+    text.parse().map_err(|bad: String| crate::error::Error::new(crate::error::Kind::Usage, bad))
+}
+
 impl<'de> Deserialize<'de> for Name {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)

@@ -9,7 +9,7 @@ use super::check::Check;
 use super::hash::Hash;
 use super::id::{AttemptId, HandoffId, JobId, Name, ReceiptId, ResultId, SessionId};
 use super::handoff::Transport;
-use super::job::{Family, Grade, Verdict};
+use super::job::{Family, Grade, ResultScope, Verdict};
 use super::time::Time;
 use crate::words;
 
@@ -38,6 +38,9 @@ pub struct Provenance {
     /// The person's or worker's name, as stated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// The scope that the answer gave itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<ResultScope>,
     /// What intake changed, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub normalisation: Vec<String>,
@@ -147,13 +150,13 @@ pub struct History {
     pub late: u32,
     /// Replies that differed from the answer that was there.
     pub conflicts: u32,
-    /// The first verdict that was readable in any reply.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub first_verdict: Option<String>,
+    /// The verdicts that were readable in any reply, each once, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub verdicts: Vec<String>,
     /// Answers, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<Answer>,
-    /// The newest attempt that is still active.
+    /// The attempts that are still active.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub active: Vec<AttemptId>,
 }

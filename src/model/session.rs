@@ -33,7 +33,7 @@ macro_rules! words {
 
         impl std::str::FromStr for $name {
             type Err = String;
-            fn from_str(text: &str) -> Result<Self, String> {
+            fn from_str(text: &str) -> std::result::Result<Self, String> {
                 Self::ALL.iter().copied().find(|value| value.word() == text).ok_or_else(|| {
                     let known: Vec<&str> = Self::ALL.iter().map(|value| value.word()).collect();
                     format!("{text:?} is not one of {}", known.join(", "))

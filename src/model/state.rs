@@ -178,6 +178,11 @@ impl State {
         self.get(&id)
     }
 
+    /// The result whose stored value has this hash.
+    pub fn result_of_blob(&self, hash: &Hash) -> Option<ResultId> {
+        self.tables.get(&Key::new(Table::Answer).text(&hash.hex()))
+    }
+
     /// What an operation key answered.
     pub fn answered(&self, op: &Name) -> Option<Answered> {
         self.tables.get(&Key::new(Table::Operation).text(op.as_str()))

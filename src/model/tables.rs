@@ -33,6 +33,8 @@ pub enum Table {
     Receipt = b't' as isize,
     /// Receipt by fingerprint and consumer.
     Question = b'q' as isize,
+    /// Result by the hash of its blob.
+    Answer = b'a' as isize,
     /// Answer by operation key.
     Operation = b'p' as isize,
     /// Counters.

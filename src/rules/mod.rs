@@ -1,1 +1,24 @@
-//! Pure decisions and checks.
+//! Pure decisions and checks: the contracts' rules, one file each. Nothing here knows a disk, a clock, the
+//! environment or a command. A decision takes the entities that a command named and gives events with an
+//! answer; a check gives a list and never stops at the first failure.
+
+pub mod answer;
+pub mod binding;
+pub mod bindings;
+pub mod blind;
+pub mod checkpoint;
+pub mod fingerprint;
+pub mod freeze;
+pub mod independence;
+pub mod intake;
+pub mod jobfile;
+pub mod lease;
+pub mod lifecycle;
+pub mod members;
+pub mod once;
+pub mod packet;
+pub mod relay;
+pub mod resume;
+pub mod schema;
+pub mod session;
+pub mod sound;

@@ -1,0 +1,219 @@
+//! `consume` lets a result act, once, for a named consumer.
+
+use clap::Args;
+use serde_json::json;
+
+use super::ctx::{Context, Opened, find, get, only};
+use super::input::{Reader, config};
+use super::load;
+use super::output::{Done, Report};
+use crate::error::{Error, Kind, Result};
+use crate::model::checkpoint::Bindings;
+use crate::model::decision::{Decision, Turn};
+use crate::model::id::{IdKind, Name, ResultId};
+use crate::model::job::Polarity;
+use crate::model::result::{Standing, StoredResult};
+use crate::model::session::Session;
+use crate::model::state::State;
+use crate::rules::checkpoint::carry;
+use crate::rules::once::{Consumed, consume};
+use crate::store::Gathered;
+
+/// Let a result act, once, for a named consumer
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  nf consume --as gate/ch01-review\n  \
+    nf consume x-8c1v --as ci/gate --exit-verdict   0 pass, 10 any other verdict")]
+pub struct Consume {
+    /// The result; may be left out while exactly one is valid and not consumed by NAME
+    pub source: Option<String>,
+    /// Who applies it; a gate moves only under its own name
+    #[arg(long = "as", value_name = "NAME")]
+    pub consumer: Name,
+    /// Exit 10 where the verdict is not a passing one
+    #[arg(long)]
+    pub exit_verdict: bool,
+    /// Apply a contested result, for this reason (kept in the receipt)
+    #[arg(long, value_name = "REASON")]
+    pub contested: Option<String>,
+}
+
+/// A result that acted.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+pub struct ConsumeReport {
+    /// What came of it.
+    #[serde(flatten)]
+    pub consumed: Consumed,
+    /// Why no gate moved, where none did.
+    pub note: Option<String>,
+    #[serde(skip)]
+    exit: u8,
+}
+
+impl Report for ConsumeReport {
+    const COMMAND: &'static str = "consume";
+
+    fn answer(&self) -> String {
+        self.consumed.application.to_string()
+    }
+
+    fn news(&self) -> Vec<String> {
+        let Consumed { receipt, result, outcome, gate, gate_status, .. } = &self.consumed;
+        let verdict = outcome.value.clone().unwrap_or_else(|| "answered".to_owned());
+        let route = outcome.route.as_ref().map_or_else(String::new, |route| format!(", route {route}"));
+        let mut news = vec![format!("receipt {receipt} for {result}: outcome {verdict}{route}")];
+        match (gate, gate_status) {
+            (Some(gate), Some(status)) => news.push(format!("gate {gate} is {status}")),
+            _ => news.extend(self.note.clone()),
+        }
+        news
+    }
+
+    fn next(&self) -> Option<String> {
+        Some("nf resume".to_owned())
+    }
+
+    fn exit(&self) -> u8 {
+        self.exit
+    }
+}
+
+/// What was read before the lock.
+struct Facts {
+    result: ResultId,
+    declared: Bindings,
+}
+
+impl Consume {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// Those of the rule and the store; `damaged` where the stored bytes are not what was recorded.
+    pub fn run(self, ctx: &Context) -> Result<Done> {
+        let opened = ctx.open()?;
+        if self.contested.as_ref().is_some_and(|reason| reason.trim().is_empty()) {
+            return Err(Error::new(Kind::Usage, "--contested wants a reason in words"));
+        }
+        let request = ctx.request(
+            "consume",
+            json!({"source": self.source, "as": self.consumer, "contested": self.contested, "run": ctx.global.run}),
+        );
+        let answer = opened.store.transact(
+            &opened.source,
+            &request,
+            |state| self.gather(ctx, &opened, state),
+            |turn, facts: &Facts| self.decide(ctx, &opened, turn, facts),
+        )?;
+        let exit_verdict = self.exit_verdict;
+        Done::written(answer, |consumed| {
+            let passes = consumed.outcome.polarity == Polarity::Pass;
+            let note = consumed.gate.is_none().then(|| {
+                format!("no gate moved: {} is no gate of this result's handoff", self.consumer)
+            });
+            let exit = if exit_verdict && !passes { Kind::NotPassing.exit() } else { 0 };
+            ConsumeReport { consumed, note, exit }
+        })
+    }
+
+    fn gather(&self, ctx: &Context, opened: &Opened, state: &State) -> Result<Gathered<Facts>> {
+        let result = self.result(ctx, state)?;
+        let acting = acting(ctx, state, &result)?;
+        let held = load::newest_bindings(&opened.store, state, &acting)?;
+        let mut reader = Reader::new(&opened.project);
+        let declared = reader.declared(&config(&opened.store)?, &held)?;
+        let mut gathered = Gathered::of(Facts { result: result.id, declared });
+        gathered.files = reader.stamps;
+        Ok(gathered)
+    }
+
+    /// The result that is named; else the only valid one that the consumer has not applied; else, if there
+    /// is none, the one that it has.
+    fn result(&self, ctx: &Context, state: &State) -> Result<StoredResult> {
+        if let Some(text) = &self.source {
+            return find(state, text);
+        }
+        let session = ctx.session(state)?;
+        let rows = state.of_session(&session.id, IdKind::ResultId, None).take(1000);
+        let results: Vec<StoredResult> = rows
+            .filter_map(|row| state.get::<StoredResult>(&row.id.parse().ok()?))
+            .filter(|result| result.checked.as_ref().is_some_and(|checked| checked.standing != Standing::Surplus))
+            .collect();
+        let (applied, fresh): (Vec<_>, Vec<_>) =
+            results.into_iter().partition(|result| result.consumed.contains_key(&self.consumer));
+        if fresh.is_empty() && applied.is_empty() {
+            return Err(nothing_back(state, &session));
+        }
+        let candidates = if fresh.is_empty() { applied } else { fresh };
+        only("result", candidates, |result| {
+            let verdict = result.checked.as_ref().and_then(|checked| checked.verdict.value.clone());
+            format!("{} {} {}", result.id, result.job, verdict.unwrap_or_default())
+        })
+        .map_err(|error| error.fix(format!("nf consume RESULT --as {}", self.consumer)))
+    }
+
+    fn decide(
+        &self,
+        ctx: &Context,
+        opened: &Opened,
+        turn: &mut Turn<'_>,
+        facts: &Facts,
+    ) -> Result<Decision<Consumed>> {
+        let state = turn.state;
+        let result: StoredResult = get(state, &facts.result)?;
+        let session = acting(ctx, state, &result)?;
+        let held = state.receipt_for(&result.id, &self.consumer);
+        let run = match (&held, ctx.current_run(state, &session)?) {
+            (_, Some(run)) => run,
+            // A repeat needs no current run: nothing will be written.
+            (Some(_), None) => get(state, session.run.as_ref().ok_or_else(|| no_run(&session))?)?,
+            (None, None) => return Err(no_run(&session)),
+        };
+        if held.is_none() && opened.store.mark(&result.id, &self.consumer)?.is_some_and(|mark| !mark.is_empty()) {
+            return Err(mark_without_record(&result.id, &self.consumer));
+        }
+        let newest = load::newest_bindings(&opened.store, state, &session)?;
+        let held_for_question = state
+            .receipt_for_question(&result.fingerprint, &self.consumer)
+            .filter(|receipt| receipt.source != result.id);
+        let consuming = crate::rules::once::Consume {
+            evidence: load::evidence(&opened.store, state, result)?,
+            consumer: self.consumer.clone(),
+            contested: self.contested.clone(),
+            acting: (session, run),
+            held,
+            held_for_question,
+            bindings: carry(&newest, &facts.declared),
+        };
+        consume(turn, consuming)
+    }
+}
+
+/// The session that acts: the one named, else the one that asked while it can, else the only open one.
+fn acting(ctx: &Context, state: &State, result: &StoredResult) -> Result<Session> {
+    if let Some(named) = ctx.named_session(state)? {
+        return Ok(named);
+    }
+    let source: Session = get(state, &result.provenance.source_session)?;
+    if source.status.is_ended() { ctx.session(state) } else { Ok(source) }
+}
+
+fn no_run(session: &Session) -> Error {
+    Error::new(Kind::NotCurrentRun, format!("session {} is {} and has no current run", session.id, session.status))
+        .fix(crate::rules::lifecycle::way(&session.id, session.status))
+}
+
+fn nothing_back(state: &State, session: &Session) -> Error {
+    let outstanding = state.outstanding(&session.id);
+    match outstanding.first() {
+        Some(handoff) => Error::new(Kind::Pending, format!("handoff {} has no valid result yet", handoff.id))
+            .because(format!("gate {} waits for it", handoff.gate))
+            .fix("nf reply takes the answer; nf status shows what is outstanding"),
+        None => Error::new(Kind::NoCandidate, format!("session {} has no result to consume", session.id))
+            .fix("nf status"),
+    }
+}
+
+/// The dangerous lie of an index is "absent": the mark is a second witness.
+fn mark_without_record(result: &ResultId, consumer: &Name) -> Error {
+    Error::new(Kind::Damaged, format!("a receipt mark of {consumer} for {result} has no record in the log"))
+        .because("the log may have lost a record that was acknowledged")
+}

@@ -1,0 +1,353 @@
+//! What every command stands on: the flags, the store, the project around it and the clock. Flag goes
+//! before environment, environment before the only candidate, and else an error lists the candidates.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use clap::Args;
+
+use super::env::Env;
+use super::input::Project;
+use crate::error::{Error, Kind, Result};
+use crate::model::fold::current_run;
+use crate::model::id::{Id, IdKind, Name, RunId, SessionId, is_base32};
+use crate::model::run::Run;
+use crate::model::session::Session;
+use crate::model::state::{Entity, State};
+use crate::model::time::{Moment, Source, Time};
+use crate::rules::members::nearest;
+use crate::rules::resume::not_current;
+use crate::store::{Options, Request, Store};
+
+/// The name of the store's folder.
+pub const STORE: &str = ".novelforge";
+
+/// Flags that every command takes.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct Global {
+    /// Change to this folder first
+    #[arg(short = 'C', value_name = "DIR", global = true)]
+    pub folder: Option<PathBuf>,
+    /// Print one JSON document on stdout, also on failure
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Print nothing on stderr but errors
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    /// Use colour
+    #[arg(long, value_name = "WHEN", default_value = "auto", value_parser = ["auto", "always", "never"], global = true)]
+    pub color: String,
+    /// Show the events that would be recorded, and record nothing
+    #[arg(short = 'n', long, global = true)]
+    pub dry_run: bool,
+    /// The session to act for (id or unique beginning)
+    #[arg(long, value_name = "ID", global = true)]
+    pub session: Option<String>,
+    /// The run to act for; refused when it is no longer the current one
+    #[arg(long, value_name = "ID", global = true)]
+    pub run: Option<String>,
+    /// The attempt's nonce, where the reply does not carry it
+    #[arg(long, value_name = "NONCE", global = true)]
+    pub nonce: Option<String>,
+    /// Refuse if the session is at another version
+    #[arg(long, value_name = "N", global = true)]
+    pub expect_version: Option<u64>,
+    /// Operation key: the same key and request get the same answer, and nothing is written twice
+    #[arg(long, value_name = "KEY", global = true, value_parser = Name::from_str)]
+    pub op: Option<Name>,
+    /// How long to wait for the store lock
+    #[arg(long, value_name = "DURATION", default_value = "10s", global = true, value_parser = crate::model::time::parse_millis)]
+    pub lock_timeout: u64,
+    /// Use a file system that is not known to keep locks and syncs
+    #[arg(long, global = true)]
+    pub allow_fs: bool,
+    /// Read what is undamaged of a damaged store
+    #[arg(long, global = true)]
+    pub allow_damaged: bool,
+}
+
+/// The flags, the environment and the process around one command.
+pub struct Context {
+    /// Flags.
+    pub global: Global,
+    /// Environment.
+    pub env: Env,
+    /// The folder to start from.
+    pub folder: PathBuf,
+    /// This program's own file, for the lock's self-check.
+    pub executable: Option<PathBuf>,
+    /// The system's time and randomness.
+    pub source: Arc<Source>,
+}
+
+/// An opened store with the project around it and the clock to use.
+pub struct Opened {
+    /// The store.
+    pub store: Store,
+    /// The project around it.
+    pub project: Project,
+    /// Time and randomness: the system's, or a testing store's fixed ones.
+    pub source: Arc<Source>,
+}
+
+impl Context {
+    /// The store options that the flags ask for.
+    pub fn options(&self) -> Options {
+        Options {
+            lock_timeout_ms: self.global.lock_timeout,
+            allow_fs: self.global.allow_fs,
+            allow_damaged: self.global.allow_damaged,
+            self_check: self.executable.clone(),
+        }
+    }
+
+    /// Where the store is: `NF_DIR`, else the nearest `.novelforge/` upward.
+    ///
+    /// # Errors
+    /// `no_store`.
+    pub fn root(&self) -> Result<PathBuf> {
+        if let Some(folder) = self.env.get("NF_DIR") {
+            return Ok(self.folder.join(folder));
+        }
+        let upward = self.folder.ancestors().map(|folder| folder.join(STORE));
+        let mut found = upward.filter(|root| super::input::is_there(root));
+        found.next().ok_or_else(|| {
+            Error::new(Kind::NoStore, format!("no {STORE}/ in {} or above it", self.folder.display()))
+        })
+    }
+
+    /// Opens the store and the project around it.
+    ///
+    /// # Errors
+    /// `no_store`, those of [`Store::open`], `usage` for a fixed clock in a store that is not for testing.
+    pub fn open(&self) -> Result<Opened> {
+        let root = self.root()?;
+        let store = Store::open(&root, self.options())?;
+        let source = self.source_for(store.info().testing)?;
+        let project = Project::around(&root)?;
+        Ok(Opened { store, project, source })
+    }
+
+    /// The clock and randomness to use: the variables that fix them count only in a testing store.
+    ///
+    /// # Errors
+    /// `usage`.
+    pub fn source_for(&self, testing: bool) -> Result<Arc<Source>> {
+        let fixed = ["NF_NOW", "NF_BOOT", "NF_SEED"].into_iter().find(|name| self.env.get(name).is_some());
+        let Some(name) = fixed else { return Ok(self.source.clone()) };
+        if !testing {
+            return Err(Error::new(Kind::Usage, format!("{name} is set, and this store is not for testing"))
+                .fix(format!("unset {name}; only nf init --testing makes a store that honours it")));
+        }
+        let mut moment = (self.source.moment)();
+        if let Some(text) = self.env.get("NF_NOW") {
+            moment.wall = Time::from_str(text).map_err(|bad| Error::new(Kind::Usage, format!("NF_NOW: {bad}")))?;
+        }
+        if let Some(text) = self.env.get("NF_BOOT") {
+            moment = boot(text, moment.wall)?;
+        }
+        match self.env.get("NF_SEED") {
+            Some(seed) => Ok(Arc::new(Source::fixed(moment, seed.to_owned()))),
+            None => {
+                let system = self.source.clone();
+                Ok(Arc::new(Source {
+                    moment: Box::new(move || moment.clone()),
+                    random: Box::new(move |bytes| (system.random)(bytes)),
+                }))
+            }
+        }
+    }
+
+    /// The request of a command, for its operation key and its record.
+    pub fn request(&self, command: &str, mut arguments: serde_json::Value) -> Request {
+        if let (Some(map), Some(session)) = (arguments.as_object_mut(), self.named("NF_SESSION", &self.global.session)) {
+            map.insert("session".to_owned(), session.into());
+        }
+        Request { cmd: command.to_owned(), op: self.global.op.clone(), args: arguments, dry_run: self.global.dry_run }
+    }
+
+    fn named<'a>(&'a self, variable: &str, flag: &'a Option<String>) -> Option<&'a str> {
+        flag.as_deref().or_else(|| self.env.get(variable))
+    }
+
+    /// The nonce that was given beside the reply.
+    pub fn nonce(&self) -> Option<&str> {
+        self.named("NF_NONCE", &self.global.nonce)
+    }
+
+    /// The session that was named, if any.
+    ///
+    /// # Errors
+    /// `unknown_id`, `ambiguous_id`.
+    pub fn named_session(&self, state: &State) -> Result<Option<Session>> {
+        let text = self.named("NF_SESSION", &self.global.session);
+        text.map(|text| find::<Session>(state, text)).transpose()
+    }
+
+    /// The session to act for: the one named, else the only one that is not ended.
+    ///
+    /// # Errors
+    /// `no_candidate`, `not_only_candidate` with the list.
+    pub fn session(&self, state: &State) -> Result<Session> {
+        if let Some(session) = self.named_session(state)? {
+            return Ok(session);
+        }
+        only("session", state.open_sessions().collect(), |session| {
+            format!("{} {} {} ({})", session.id, session.resource, session.task_mode, session.status)
+        })
+        .map_err(|error| match error.kind {
+            Kind::NoCandidate => error.fix("nf start --resource R --task T"),
+            _ => error.fix("give --session ID, or set NF_SESSION"),
+        })
+    }
+
+    /// The run that the caller means, where it says so.
+    ///
+    /// # Errors
+    /// `usage` for what is no run id.
+    pub fn expected_run(&self, state: &State) -> Result<Option<RunId>> {
+        self.named("NF_RUN", &self.global.run).map(|text| resolve::<RunId>(state, text)).transpose()
+    }
+
+    /// The session's current run, and no other than the one named.
+    ///
+    /// # Errors
+    /// `not_current_run`.
+    pub fn current_run(&self, state: &State, session: &Session) -> Result<Option<Run>> {
+        let current = current_run(state, session);
+        match self.expected_run(state)? {
+            Some(named) if current.as_ref().map(|run| &run.id) != Some(&named) => Err(not_current(session, &named)),
+            _ => Ok(current),
+        }
+    }
+
+    /// The session's current run, which the command needs.
+    ///
+    /// # Errors
+    /// `not_current_run`.
+    pub fn need_run(&self, state: &State, session: &Session) -> Result<Run> {
+        self.current_run(state, session)?.ok_or_else(|| {
+            let way = crate::rules::lifecycle::way(&session.id, session.status);
+            Error::new(Kind::NotCurrentRun, format!("session {} is {} and has no current run", session.id, session.status))
+                .fix(way)
+        })
+    }
+}
+
+fn boot(text: &str, wall: Time) -> Result<Moment> {
+    let wrong = || {
+        Error::new(Kind::Usage, "NF_BOOT is not MACHINE/BOOT_ID/NAMESPACE/BOOTTIME_MS").because(format!("got {text:?}"))
+    };
+    let parts: Vec<&str> = text.split('/').collect();
+    let [machine, boot_id, namespace, boottime] = parts[..] else { return Err(wrong()) };
+    Ok(Moment {
+        wall,
+        machine: machine.to_owned(),
+        boot_id: boot_id.to_owned(),
+        namespace: namespace.to_owned(),
+        boottime_ms: boottime.parse().map_err(|_| wrong())?,
+    })
+}
+
+/// The only candidate, else an error that lists them.
+///
+/// # Errors
+/// `no_candidate`, `not_only_candidate`.
+pub fn only<T>(what: &str, mut candidates: Vec<T>, line: impl Fn(&T) -> String) -> Result<T> {
+    match candidates.len() {
+        1 => Ok(candidates.remove(0)),
+        0 => Err(Error::new(Kind::NoCandidate, format!("there is no {what} that could be meant"))),
+        count => {
+            let lines: Vec<String> = candidates.iter().take(10).map(line).collect();
+            Err(Error::new(Kind::NotOnlyCandidate, format!("{count} candidates could be meant as {what}"))
+                .because(lines.join("\n       "))
+                .details(serde_json::json!({"candidates": lines})))
+        }
+    }
+}
+
+/// An id from its text or any unique beginning of four or more characters after the letter.
+///
+/// # Errors
+/// `usage` for what is no id of this kind; `unknown_id` with the nearest one; `ambiguous_id`.
+pub fn resolve<T: Id>(state: &State, text: &str) -> Result<T> {
+    let (kind, letter) = (T::KIND.word(), T::KIND.letter());
+    let rest = text.strip_prefix(letter).and_then(|rest| rest.strip_prefix('-'));
+    let rest = rest.filter(|rest| (4..=12).contains(&rest.len()) && is_base32(rest, rest.len()));
+    if rest.is_none() {
+        let shown: String = text.chars().take(40).collect();
+        return Err(Error::new(Kind::Usage, format!("{shown:?} is no {kind} id"))
+            .because(format!("want {letter}- and 4 to 12 characters of 0-9 and a-z without i, l, o, u"))
+            .fix(format!("nf list {kind}")));
+    }
+    let found = state.with_prefix(text, 2);
+    match found.as_slice() {
+        [id] => Ok(T::from_text(id.clone())),
+        [] => Err(unknown::<T>(state, text)),
+        _ => Err(Error::new(Kind::AmbiguousId, format!("more than one {kind} begins with {text}"))
+            .because(state.with_prefix(text, 10).join(", "))),
+    }
+}
+
+fn unknown<T: Id>(state: &State, text: &str) -> Error {
+    let known: Vec<String> = state.of_kind(T::KIND, None).take(1000).map(|row| row.id).collect();
+    let error = Error::new(Kind::UnknownId, format!("no {} has the id {text}", T::KIND.word()))
+        .fix(format!("nf list {}", T::KIND.word()));
+    match nearest(text, known.iter().map(String::as_str)) {
+        Some(near) => error.because(format!("did you mean {near}?")),
+        None => error,
+    }
+}
+
+/// An entity by its id or a unique beginning.
+///
+/// # Errors
+/// As [`resolve`].
+pub fn find<T: Entity>(state: &State, text: &str) -> Result<T> {
+    let id = resolve::<T::Id>(state, text)?;
+    get(state, &id)
+}
+
+/// An entity that another one names.
+///
+/// # Errors
+/// `unknown_id`, which in a sound store cannot be.
+pub fn get<T: Entity>(state: &State, id: &T::Id) -> Result<T> {
+    state.get(id).ok_or_else(|| Error::new(Kind::UnknownId, format!("nothing has the id {id}")))
+}
+
+/// The kind that an id's letter says.
+///
+/// # Errors
+/// `usage`.
+pub fn kind_of(text: &str) -> Result<IdKind> {
+    let letter = text.split_once('-').map(|(letter, _)| letter).unwrap_or_default();
+    let kind = letter.chars().next().filter(|_| letter.len() == 1).and_then(IdKind::of_letter);
+    kind.ok_or_else(|| {
+        let shown: String = text.chars().take(40).collect();
+        Error::new(Kind::Usage, format!("{shown:?} is no id"))
+            .because("an id is a letter, - and up to 12 characters, such as s-4q2mk7ta0xwd")
+    })
+}
+
+/// The sessions that a session came from, nearest first; at most 1,000 generations.
+pub fn ancestors(state: &State, session: &Session) -> Vec<SessionId> {
+    let mut all = Vec::new();
+    let mut next = session.parent.clone();
+    while let Some(id) = next.filter(|_| all.len() < 1000) {
+        next = state.get::<Session>(&id).and_then(|parent| parent.parent);
+        all.push(id);
+    }
+    all
+}
+
+/// The parent of the store folder.
+pub fn project_root(store: &Path) -> PathBuf {
+    match store.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => PathBuf::from("."),
+        Some(parent) => parent.to_path_buf(),
+        None => store.to_path_buf(),
+    }
+}

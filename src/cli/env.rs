@@ -1,0 +1,36 @@
+//! The environment variables of `nf`, declared in one place. Only `main` reads them.
+
+use std::collections::BTreeMap;
+
+/// Every variable that `nf` reads, with what it is for.
+pub const VARIABLES: &[(&str, &str)] = &[
+    ("NF_DIR", "the store folder itself, in place of the nearest .novelforge/ upward"),
+    ("NF_SESSION", "the session that commands act for; --session goes before it"),
+    ("NF_RUN", "the run that commands act for; refused where it is no longer the current one"),
+    ("NF_NONCE", "the nonce of an attempt, where a reply does not carry it"),
+    ("NF_OP", "the operation key; --op goes before it"),
+    ("NF_LOG", "diagnostics on stderr: error, warn, info, debug or trace"),
+    ("NF_NOW", "a fixed time (RFC 3339); only in a store made with init --testing"),
+    ("NF_BOOT", "fixed clocks MACHINE/BOOT_ID/NAMESPACE/BOOTTIME_MS; only in a testing store"),
+    ("NF_SEED", "seeded ids and nonces; only in a testing store"),
+    ("NO_COLOR", "no colour, unless --color always"),
+    ("CLICOLOR", "0: no colour"),
+    ("CLICOLOR_FORCE", "1: colour also where the output is no terminal"),
+];
+
+/// The variables that were set.
+#[derive(Debug, Clone, Default)]
+pub struct Env(pub BTreeMap<String, String>);
+
+impl Env {
+    /// A variable, where it is set and not empty.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// The variables as `nf --help` lists them.
+    pub fn help() -> String {
+        let lines: Vec<String> = VARIABLES.iter().map(|(name, what)| format!("  {name:<15} {what}")).collect();
+        format!("Environment:\n{}", lines.join("\n"))
+    }
+}

@@ -1,0 +1,213 @@
+//! `freeze` turns a job file and the texts it names into one job whose bytes never change.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::contract::find_contract;
+use super::ctx::{Context, Opened};
+use super::input::{Reader, config, file_or_stdin};
+use super::load;
+use super::output::{Done, Report};
+use crate::error::Result;
+use crate::model::checkpoint::{Bindings, Boundary, CheckpointPending};
+use crate::model::decision::{Decision, Turn};
+use crate::model::event::Event;
+use crate::model::hash::Hash;
+use crate::model::id::{JobId, Name};
+use crate::model::job::{Job, Place};
+use crate::model::result::{Judgement, Shared};
+use crate::model::run::Run;
+use crate::model::session::Session;
+use crate::model::yaml;
+use crate::rules::checkpoint::{self, Saved, carry, of_places, rebind};
+use crate::rules::freeze::{Frozen, MAX_INPUT, WARN_INPUT, freeze, no_stored_result};
+use crate::rules::jobfile;
+use crate::rules::once::earlier;
+use crate::store::Gathered;
+
+/// Freeze a question with the texts it is about
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  nf freeze review.yaml\n  job=$(nf freeze review.yaml -q)")]
+pub struct Freeze {
+    /// The job file (YAML or JSON), or - for standard input
+    pub file: PathBuf,
+}
+
+/// A frozen question.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+pub struct FrozenReport {
+    /// The job.
+    pub job: JobId,
+    /// Its fingerprint.
+    pub fingerprint: String,
+    /// Its digest.
+    pub job_digest: String,
+    /// Whether it is new to the store.
+    pub new: bool,
+    /// What it was frozen over.
+    pub artifacts: Vec<Place>,
+    /// Bytes of its whole input.
+    pub bytes: u64,
+    /// Judgements of the same texts or the same subject under other questions.
+    pub earlier: Vec<Judgement>,
+    /// A valid result that it has already; it is not asked again.
+    pub judged: Option<crate::model::id::ResultId>,
+}
+
+impl Report for FrozenReport {
+    const COMMAND: &'static str = "freeze";
+
+    fn answer(&self) -> String {
+        self.job.to_string()
+    }
+
+    fn news(&self) -> Vec<String> {
+        let count = self.artifacts.len();
+        let same = if self.new { "" } else { " (frozen before: same content, same job)" };
+        let mut news =
+            vec![format!("fingerprint {}, {count} artifacts, {} bytes{same}", self.fingerprint, self.bytes)];
+        if self.bytes > WARN_INPUT {
+            news.push("warning: over 256 KiB; many chats cut what is pasted: use packet --out or --for agent".to_owned());
+        }
+        for judgement in &self.earlier {
+            let verdict = judgement.verdict.clone().unwrap_or_else(|| "no verdict".to_owned());
+            let what = match judgement.shares {
+                Shared::Artifact => "the same text was judged under another question",
+                Shared::Subject => "an earlier text of this subject was judged",
+            };
+            news.push(format!("earlier: {what}: {} ({verdict})", judgement.result));
+        }
+        if let Some(result) = &self.judged {
+            news.push(format!("judged already: {result}; it is not asked again"));
+        }
+        news
+    }
+
+    fn next(&self) -> Option<String> {
+        Some(match &self.judged {
+            Some(result) => format!("nf consume {result} --as GATE"),
+            None => "nf packet".to_owned(),
+        })
+    }
+}
+
+/// What was read before the lock.
+struct Facts {
+    frozen: Frozen,
+    declared: Bindings,
+}
+
+impl Freeze {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// Those of the rules and the store.
+    pub fn run(self, ctx: &Context) -> Result<Done> {
+        let opened = ctx.open()?;
+        let bytes = file_or_stdin(Some(&self.file), &ctx.folder, MAX_INPUT)?;
+        let value = yaml::parse_either(&bytes).map_err(|fault| fault.into_error(self.file.display()))?;
+        let request = ctx.request("freeze", json!({"file": Hash::of(&bytes)}));
+        let answer = opened.store.transact(
+            &opened.source,
+            &request,
+            |state| {
+                let held = match session_of(ctx, state)? {
+                    Some(session) => load::newest_bindings(&opened.store, state, &session)?,
+                    None => Bindings::default(),
+                };
+                gather(&opened, &value, &held)
+            },
+            |turn, facts: &Facts| {
+                let session = session_of(ctx, turn.state)?;
+                let run = match &session {
+                    Some(session) => ctx.current_run(turn.state, session)?,
+                    None => None,
+                };
+                decide(turn, &opened, facts, session, run)
+            },
+        )?;
+        Done::written(answer, |report| report)
+    }
+}
+
+/// Freezing needs no session; with exactly one candidate it is that one's.
+fn session_of(ctx: &Context, state: &crate::model::state::State) -> Result<Option<Session>> {
+    if let Some(session) = ctx.named_session(state)? {
+        return Ok(Some(session));
+    }
+    let mut open = state.open_sessions();
+    let first = open.next();
+    Ok(first.filter(|_| open.next().is_none()))
+}
+
+fn gather(opened: &Opened, value: &Value, held: &Bindings) -> Result<Gathered<Facts>> {
+    let spec = jobfile::job(value, &|reference| find_contract(&opened.store, reference))?;
+    let mut reader = Reader::new(&opened.project);
+    let mut contents: BTreeMap<Name, Vec<u8>> = BTreeMap::new();
+    for artifact in spec.artifacts.iter().flatten().chain(&spec.context) {
+        let limit = if artifact.lines.is_some() { super::input::MAX_BOUND } else { MAX_INPUT };
+        contents.insert(artifact.name.clone(), reader.bytes(&artifact.path, artifact.lines, limit)?);
+    }
+    let frozen = freeze(&spec, &contents)?;
+    let declared = reader.declared(&config(&opened.store)?, held)?;
+    let blobs = contents.into_values().chain([frozen.blob()]).collect();
+    let mut gathered = Gathered::of(Facts { frozen, declared });
+    gathered.blobs = blobs;
+    gathered.files = reader.stamps;
+    Ok(gathered)
+}
+
+fn decide(
+    turn: &mut Turn<'_>,
+    opened: &Opened,
+    facts: &Facts,
+    session: Option<Session>,
+    run: Option<Run>,
+) -> Result<Decision<FrozenReport>> {
+    let frozen = &facts.frozen;
+    no_stored_result(turn.state, &frozen.places)?;
+    let id = session.as_ref().map(|session| session.id.clone());
+    let fresh = frozen.entity(id.as_ref(), run.as_ref().map(|run| &run.id), turn.at())?;
+    let held = turn.state.get::<Job>(&fresh.id);
+    let mut events = Vec::new();
+    let job = match &held {
+        None => {
+            events.push(Event::JobFrozen { job: fresh.clone() });
+            fresh
+        }
+        Some(held) => {
+            let known = id.as_ref().is_none_or(|id| held.frozen_by.contains(id));
+            if !known || held.places != fresh.places {
+                let (job, places) = (held.id.clone(), fresh.places.clone());
+                events.push(Event::JobFrozenAgain { job, session: id, places });
+            }
+            Job { places: fresh.places, ..held.clone() }
+        }
+    };
+    if let (Some(session), Some(run)) = (&session, &run) {
+        let newest = load::newest_bindings(&opened.store, turn.state, session)?;
+        let bindings = rebind(&carry(&newest, &facts.declared), &of_places(&job.places));
+        // The same text frozen again changes nothing that a checkpoint would hold.
+        if bindings != newest || held.is_none() {
+            let pending = CheckpointPending::default();
+            let saved = Saved { session, run, boundary: Boundary::CandidateFrozen, pending };
+            events.push(Event::CheckpointSaved { checkpoint: checkpoint::save(turn, saved, bindings)? });
+        }
+    }
+    let history = turn.state.history(&job.fingerprint);
+    let judged = crate::rules::lease::closing(&history, &job).map(|answer| answer.result.clone());
+    let report = FrozenReport {
+        earlier: earlier(turn.state, &job),
+        job: job.id,
+        fingerprint: job.fingerprint,
+        job_digest: job.job_digest,
+        new: held.is_none(),
+        artifacts: job.places,
+        bytes: job.bytes,
+        judged,
+    };
+    Ok(Decision::new(events, report))
+}

@@ -1,0 +1,107 @@
+//! The lifecycle and lease rules, run again over the whole history: what `verify` checks beside the bytes.
+//! Bounded: a session's state and an attempt's are a word each.
+
+use std::collections::BTreeMap;
+
+use crate::model::event::{Event, Record};
+use crate::model::id::{AttemptId, HandoffId, Name, ResultId, SessionId};
+use crate::model::result::Standing;
+use crate::model::session::Status;
+use crate::rules::lifecycle::followers;
+use crate::store::{Finding, Severity};
+
+/// Findings that one verification lists at most.
+const MAX_FINDINGS: usize = 100;
+
+/// What has been seen so far.
+#[derive(Default)]
+pub struct History {
+    sessions: BTreeMap<SessionId, (Status, u64)>,
+    attempts: BTreeMap<AttemptId, HandoffId>,
+    claims: BTreeMap<HandoffId, (u32, Option<AttemptId>)>,
+    standings: BTreeMap<ResultId, Standing>,
+    receipts: BTreeMap<(ResultId, Name), u64>,
+    findings: Vec<Finding>,
+}
+
+impl History {
+    /// Takes the next record.
+    pub fn take(&mut self, record: &Record) {
+        for event in &record.events {
+            self.event(record.seq, event);
+        }
+    }
+
+    /// What no sound history has.
+    pub fn findings(self) -> Vec<Finding> {
+        self.findings
+    }
+
+    fn wrong(&mut self, seq: u64, code: &str, what: String) {
+        if self.findings.len() < MAX_FINDINGS {
+            self.findings.push(Finding {
+                code: code.to_owned(),
+                severity: Severity::Error,
+                what: format!("record {seq}: {what}"),
+                fix: "no nf wrote this history; compare with a backup".to_owned(),
+            });
+        }
+    }
+
+    fn event(&mut self, seq: u64, event: &Event) {
+        match event {
+            Event::SessionCreated { session } => {
+                if session.status != Status::Created {
+                    self.wrong(seq, "lifecycle", format!("session {} was made {}", session.id, session.status));
+                }
+                self.sessions.insert(session.id.clone(), (session.status, session.version));
+            }
+            Event::SessionMoved { session, from, to, version } => {
+                let held = self.sessions.get(session).copied();
+                let legal = held == Some((*from, version.saturating_sub(1))) && followers(*from).contains(to);
+                if !legal {
+                    self.wrong(seq, "lifecycle", format!("session {session} went from {from} to {to}"));
+                }
+                self.sessions.insert(session.clone(), (*to, *version));
+            }
+            Event::HandoffClaimed { attempt } => {
+                let (number, current) = self.claims.get(&attempt.handoff).cloned().unwrap_or_default();
+                if attempt.number != number + 1 || current.is_some() {
+                    self.wrong(seq, "lease", format!("attempt {} claimed what was not free", attempt.id));
+                }
+                let claim = (attempt.number, Some(attempt.id.clone()));
+                self.claims.insert(attempt.handoff.clone(), claim);
+                self.attempts.insert(attempt.id.clone(), attempt.handoff.clone());
+            }
+            Event::AttemptEnded { attempt, .. } => self.ended(seq, attempt),
+            Event::HandoffCompleted { attempt, .. } => self.ended(seq, attempt),
+            Event::ResultChecked { result, checked } => {
+                self.standings.insert(result.clone(), checked.standing);
+            }
+            Event::ReceiptRecorded { receipt } => {
+                let key = (receipt.source.clone(), receipt.consumer.clone());
+                if let Some(first) = self.receipts.insert(key, seq) {
+                    let what = format!("{} applied {} again, after record {first}", receipt.consumer, receipt.source);
+                    self.wrong(seq, "consumed_twice", what);
+                }
+                if self.standings.get(&receipt.source).is_none_or(|standing| *standing == Standing::Surplus) {
+                    self.wrong(seq, "consumed_invalid", format!("{} is no valid result", receipt.source));
+                }
+                if receipt.seq != seq {
+                    self.wrong(seq, "receipt_place", format!("receipt {} says record {}", receipt.id, receipt.seq));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Only the current attempt of a handoff may end.
+    fn ended(&mut self, seq: u64, attempt: &AttemptId) {
+        let handoff = self.attempts.get(attempt).cloned();
+        let claim = handoff.as_ref().and_then(|handoff| self.claims.get_mut(handoff));
+        match claim {
+            Some((_, current)) if current.as_ref() == Some(attempt) => *current = None,
+            _ => self.wrong(seq, "lease", format!("attempt {attempt} ended and was not current")),
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! What comes from outside: project files, the store's config, standard input. Paths from outside never
+//! leave the project, and never lead into the store.
+
+use std::fs::{File, OpenOptions};
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use serde_json::Value;
+
+use crate::error::{Error, Kind, Result};
+use crate::model::checkpoint::{Bindings, BoundAuthority, BoundCompatibility};
+use crate::model::hash::{Hash, canonical};
+use crate::model::id::Name;
+use crate::model::{json, yaml};
+use crate::rules::intake::MAX_BYTES;
+use crate::rules::members::Members;
+use crate::store::{FileStamp, Store};
+
+/// Bytes that a bound file may have.
+pub const MAX_BOUND: u64 = 64 * 1024 * 1024;
+
+/// The files around the store.
+#[derive(Debug, Clone)]
+pub struct Project {
+    root: PathBuf,
+    store: PathBuf,
+}
+
+impl Project {
+    /// The project around a store folder.
+    ///
+    /// # Errors
+    /// `io` where the folder cannot be resolved.
+    pub fn around(store: &Path) -> Result<Self> {
+        let resolve = |path: &Path| {
+            path.canonicalize().map_err(|error| Error::io(format!("resolving {}", path.display()), &error))
+        };
+        Ok(Self { root: resolve(&super::ctx::project_root(store))?, store: resolve(store)? })
+    }
+
+    /// The absolute path of a path from the project root.
+    pub fn path(&self, relative: &str) -> PathBuf {
+        self.root.join(relative)
+    }
+
+    /// A file's bytes and its stamp. Symlinks are followed only inside the project.
+    ///
+    /// # Errors
+    /// `bad_input` for a path that leads out of the project or into the store, or is no file; `too_large`.
+    pub fn read(&self, relative: &str, limit: u64) -> Result<(Vec<u8>, FileStamp)> {
+        let whole = self.path(relative);
+        let stamp = FileStamp::of(&whole)?;
+        let resolved = whole.canonicalize().map_err(|error| unreadable(relative, &error))?;
+        if !resolved.starts_with(&self.root) || resolved.starts_with(&self.store) {
+            return Err(outside(relative));
+        }
+        let file = self.beneath(relative, &resolved)?;
+        let size = file.metadata().map_err(|error| unreadable(relative, &error))?;
+        if !size.is_file() {
+            return Err(Error::new(Kind::BadInput, format!("{relative} is no regular file")));
+        }
+        Ok((read_limited(file, limit, relative)?, stamp))
+    }
+
+    /// Opens beneath the root, so that nothing swapped in meanwhile leads out of it.
+    fn beneath(&self, relative: &str, resolved: &Path) -> Result<File> {
+        let inside = resolved.strip_prefix(&self.root).unwrap_or(resolved);
+        let root = File::open(&self.root).map_err(|error| unreadable(relative, &error))?;
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let opened: std::result::Result<OwnedFd, _> =
+            rustix::fs::openat2(&root, inside, flags, Mode::empty(), resolve);
+        opened.map(File::from).map_err(|error| unreadable(relative, &error.into()))
+    }
+}
+
+fn unreadable(relative: &str, error: &std::io::Error) -> Error {
+    Error::new(Kind::BadInput, format!("{relative} cannot be read")).because(error.to_string())
+}
+
+fn outside(relative: &str) -> Error {
+    Error::new(Kind::BadInput, format!("{relative} leads out of the project or into the store"))
+        .fix("name a file inside the project folder, outside .novelforge")
+}
+
+/// Whether something stands at a path, a dangling link too.
+pub fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+/// Whether a folder is there.
+pub fn is_folder(path: &Path) -> bool {
+    path.is_dir()
+}
+
+fn read_limited(mut from: impl Read, limit: u64, what: &str) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let read = from.by_ref().take(limit + 1).read_to_end(&mut bytes);
+    read.map_err(|error| Error::io(format!("reading {what}"), &error))?;
+    if bytes.len() as u64 > limit {
+        return Err(Error::new(Kind::TooLarge, format!("{what} is over {limit} bytes")));
+    }
+    Ok(bytes)
+}
+
+/// The lines `first` to `last` of a text, 1-based and inclusive, with their line ends.
+///
+/// # Errors
+/// `bad_input` where the text has fewer lines.
+pub fn slice(bytes: Vec<u8>, lines: Option<(u64, u64)>, path: &str) -> Result<Vec<u8>> {
+    let Some((first, last)) = lines else { return Ok(bytes) };
+    let all: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
+    if (all.len() as u64) < last {
+        return Err(Error::new(Kind::BadInput, format!("{path} has no line {last}"))
+            .because(format!("it has {} lines", all.len())));
+    }
+    let (first, last) = (first as usize - 1, last as usize);
+    Ok(all[first..last].concat())
+}
+
+/// A file that a person names on the command line, or standard input for `-`; at most `limit` bytes.
+///
+/// # Errors
+/// `io`, `too_large`; `usage` where standard input would be a terminal that nobody was told of.
+pub fn file_or_stdin(path: Option<&Path>, folder: &Path, limit: u64) -> Result<Vec<u8>> {
+    match path.filter(|path| path.as_os_str() != "-") {
+        Some(path) => {
+            let whole = folder.join(path);
+            let opened = OpenOptions::new().read(true).open(&whole);
+            let file = opened.map_err(|error| {
+                Error::new(Kind::Io, format!("{} cannot be read", path.display()))
+                    .because(error.to_string())
+                    .fix("give the path of a file, or - for standard input")
+            })?;
+            read_limited(file, limit, &path.display().to_string())
+        }
+        None => {
+            if std::io::IsTerminal::is_terminal(&std::io::stdin()) {
+                super::output::say("paste, then Ctrl-D");
+            }
+            read_limited(std::io::stdin().lock(), limit, "standard input")
+        }
+    }
+}
+
+/// A reply's bytes: one more than its limit is read, so that intake can say that it is too large.
+///
+/// # Errors
+/// `io`.
+pub fn reply(path: Option<&Path>, folder: &Path) -> Result<Vec<u8>> {
+    let limit = MAX_BYTES as u64;
+    file_or_stdin(path, folder, limit).map_err(|error| match error.kind {
+        Kind::TooLarge => Error::new(Kind::SemanticInvalid, format!("a reply is at most {limit} bytes"))
+            .because("too_large")
+            .fix("paste the answer alone")
+            .details(serde_json::json!({"reason": "too_large"})),
+        _ => error,
+    })
+}
+
+/// The bindings that the store's `config.yaml` declares, each still without a hash.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Declared {
+    /// Authority files.
+    pub authority: Vec<String>,
+    /// Recorded versions: name, path and pointer.
+    pub compatibility: Vec<(Name, String, Option<String>)>,
+}
+
+/// Reads `config.yaml`. It holds preferences and bindings; it can never name a program or a host.
+///
+/// # Errors
+/// `bad_input` with the pointer.
+pub fn config(store: &Store) -> Result<Declared> {
+    let Some(bytes) = store.config()? else { return Ok(Declared::default()) };
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Ok(Declared::default());
+    }
+    let value = yaml::parse(&bytes).map_err(|fault| fault.into_error("config.yaml"))?;
+    let what = "config.yaml";
+    if value.is_null() {
+        return Ok(Declared::default());
+    }
+    let members = Members::new(what, &value, "", &["bindings"])?;
+    let Some(bindings) = members.raw("bindings") else { return Ok(Declared::default()) };
+    let inner = Members::new(what, bindings, "/bindings", &["authority", "compatibility"])?;
+    let compatibility: std::collections::BTreeMap<Name, String> = inner.get("compatibility")?.unwrap_or_default();
+    Ok(Declared {
+        authority: inner.get("authority")?.unwrap_or_default(),
+        compatibility: compatibility
+            .into_iter()
+            .map(|(name, place)| {
+                let (path, pointer) = split_pointer(&place);
+                (name, path, pointer)
+            })
+            .collect(),
+    })
+}
+
+/// `PATH#POINTER` in its two parts.
+pub fn split_pointer(text: &str) -> (String, Option<String>) {
+    match text.split_once('#') {
+        Some((path, pointer)) => (path.to_owned(), Some(pointer.to_owned())),
+        None => (text.to_owned(), None),
+    }
+}
+
+/// Hashes files of the project and keeps their stamps, so that the store can see whether they moved.
+pub struct Reader<'a> {
+    project: &'a Project,
+    /// The stamps of all that was read.
+    pub stamps: Vec<FileStamp>,
+}
+
+impl<'a> Reader<'a> {
+    /// A reader of a project's files.
+    pub fn new(project: &'a Project) -> Self {
+        Self { project, stamps: Vec::new() }
+    }
+
+    /// A slice of a file.
+    ///
+    /// # Errors
+    /// As [`Project::read`] and [`slice`].
+    pub fn bytes(&mut self, path: &str, lines: Option<(u64, u64)>, limit: u64) -> Result<Vec<u8>> {
+        let (bytes, stamp) = self.project.read(path, limit)?;
+        self.stamps.push(stamp);
+        slice(bytes, lines, path)
+    }
+
+    /// The hash of a file, or of the canonical value at a pointer in it.
+    ///
+    /// # Errors
+    /// As [`Project::read`]; `bad_input` where the pointer leads nowhere.
+    pub fn hash(&mut self, path: &str, pointer: Option<&str>) -> Result<Hash> {
+        let bytes = self.bytes(path, None, MAX_BOUND)?;
+        let Some(pointer) = pointer else { return Ok(Hash::of(&bytes)) };
+        let json = path.to_lowercase().ends_with(".json");
+        let parsed: std::result::Result<Value, _> = if json { json::parse(&bytes) } else { yaml::parse(&bytes) };
+        let value = parsed.map_err(|fault| fault.into_error(path))?;
+        match value.pointer(pointer) {
+            Some(found) => Ok(Hash::of(&canonical(found))),
+            None => Err(Error::new(Kind::BadInput, format!("{path} has nothing at {pointer}"))),
+        }
+    }
+
+    /// What the config declares and `held` does not have yet, hashed now.
+    ///
+    /// # Errors
+    /// As [`Reader::hash`]: what cannot be read again from a file is no binding.
+    pub fn declared(&mut self, declared: &Declared, held: &Bindings) -> Result<Bindings> {
+        let mut fresh = Bindings::default();
+        for path in &declared.authority {
+            let name: Name = path.parse().map_err(|bad: String| {
+                Error::new(Kind::NotABinding, format!("config.yaml: authority {path:?} cannot be named")).because(bad)
+            })?;
+            if !held.authority.iter().any(|bound| bound.name == name) {
+                fresh.authority.push(BoundAuthority { hash: self.hash(path, None)?, name, path: path.clone() });
+            }
+        }
+        for (name, path, pointer) in &declared.compatibility {
+            if !held.compatibility.iter().any(|bound| bound.name == *name) {
+                fresh.compatibility.push(BoundCompatibility {
+                    name: name.clone(),
+                    path: path.clone(),
+                    pointer: pointer.clone(),
+                    hash: self.hash(path, pointer.as_deref())?,
+                });
+            }
+        }
+        Ok(fresh)
+    }
+}

@@ -1,0 +1,179 @@
+//! `list`: objects of a kind, newest first, a page at a time. A page's token stays good while new objects
+//! come in.
+
+use clap::Args;
+use serde_json::Value;
+
+use super::ctx::{Context, find};
+use super::output::{Done, Report, table};
+use crate::error::{Error, Kind, Result};
+use crate::model::id::{IdKind, Name};
+use crate::model::session::Session;
+use crate::model::state::{Row, State};
+use crate::rules::members::nearest;
+
+/// List objects of a kind, newest first
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  nf list session\n  nf list result --limit 5\n  nf list attempt --job j-7hd3\n  \
+    nf list job --resource novel/pride/ch01")]
+pub struct List {
+    /// session, run, checkpoint, job, handoff, attempt, result or receipt
+    pub kind: String,
+    /// Only those of this state (status, state or standing)
+    #[arg(long, value_name = "STATE")]
+    pub state: Option<String>,
+    /// Only those of this resource; for jobs, of this subject
+    #[arg(long, value_name = "NAME")]
+    pub resource: Option<Name>,
+    /// Only those of this job
+    #[arg(long, value_name = "ID")]
+    pub job: Option<String>,
+    /// How many at most
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub limit: u32,
+    /// Go on after the page that gave this token
+    #[arg(long, value_name = "TOKEN")]
+    pub after: Option<u64>,
+}
+
+/// A page of objects.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+pub struct ListReport {
+    /// The kind.
+    pub kind: String,
+    /// The objects, as the log tells them.
+    pub items: Vec<Value>,
+    /// The token of the next page, where there is one.
+    pub next: Option<u64>,
+}
+
+impl Report for ListReport {
+    const COMMAND: &'static str = "list";
+
+    fn answer(&self) -> String {
+        if self.items.is_empty() {
+            return String::new();
+        }
+        let columns = columns(&self.kind);
+        let cell = |item: &Value, pointer: &str| match item.pointer(pointer) {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Null) | None => "-".to_owned(),
+            Some(other) => other.to_string(),
+        };
+        let head: Vec<&str> = columns.iter().map(|(head, _)| *head).collect();
+        let rows = self.items.iter().map(|item| columns.iter().map(|(_, at)| cell(item, at)).collect());
+        table(&head, rows.collect())
+    }
+
+    fn news(&self) -> Vec<String> {
+        if self.items.is_empty() { vec![format!("no {} to list", self.kind)] } else { Vec::new() }
+    }
+
+    fn next(&self) -> Option<String> {
+        self.next.map(|token| format!("nf list {} --after {token}", self.kind))
+    }
+}
+
+fn columns(kind: &str) -> &'static [(&'static str, &'static str)] {
+    match kind {
+        "session" => &[
+            ("ID", "/id"), ("STATUS", "/status"), ("ROLE", "/role"), ("RESOURCE", "/resource"),
+            ("TASK", "/task_mode"), ("UPDATED", "/updated_at"),
+        ],
+        "run" => &[
+            ("ID", "/id"), ("STATUS", "/status"), ("SESSION", "/session"), ("CURSOR", "/cursor"),
+            ("STARTED", "/started_at"),
+        ],
+        "checkpoint" => &[
+            ("ID", "/id"), ("BOUNDARY", "/boundary"), ("SESSION", "/session"), ("CURSOR", "/cursor"), ("AT", "/at"),
+        ],
+        "job" => &[
+            ("ID", "/id"), ("KIND", "/kind"), ("SUBJECT", "/subject"), ("BYTES", "/bytes"), ("FROZEN", "/frozen_at"),
+        ],
+        "handoff" => &[
+            ("ID", "/id"), ("STATE", "/state"), ("JOB", "/job"), ("GATE", "/gate"), ("OPENED", "/opened_at"),
+        ],
+        "attempt" => &[
+            ("ID", "/id"), ("STATE", "/state"), ("NUMBER", "/number"), ("HANDOFF", "/handoff"),
+            ("TRANSPORT", "/transport"), ("CLAIMED", "/claimed_at"),
+        ],
+        "result" => &[
+            ("ID", "/id"), ("STANDING", "/checked/standing"), ("VERDICT", "/checked/verdict/value"), ("JOB", "/job"),
+            ("STORED", "/stored_at"),
+        ],
+        "receipt" => &[
+            ("ID", "/id"), ("CONSUMER", "/consumer"), ("SOURCE", "/source"), ("OUTCOME", "/outcome/value"), ("AT", "/at"),
+        ],
+        _ => &[("ID", "/id")],
+    }
+}
+
+/// The kinds that can be listed now.
+const KINDS: &[IdKind] = &[
+    IdKind::SessionId, IdKind::RunId, IdKind::CheckpointId, IdKind::JobId, IdKind::HandoffId, IdKind::AttemptId,
+    IdKind::ResultId, IdKind::ReceiptId,
+];
+
+fn kind_named(text: &str) -> Result<IdKind> {
+    let singular = text.strip_suffix('s').unwrap_or(text);
+    KINDS.iter().copied().find(|kind| kind.word() == singular).ok_or_else(|| {
+        let words: Vec<&str> = KINDS.iter().map(|kind| kind.word()).collect();
+        let shown: String = text.chars().take(40).collect();
+        let error = Error::new(Kind::Usage, format!("{shown:?} is no kind")).fix(format!("one of {}", words.join(", ")));
+        match nearest(singular, words.iter().copied()) {
+            Some(near) => error.because(format!("did you mean {near}?")),
+            None => error,
+        }
+    })
+}
+
+impl List {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// `usage`, and those of reading the store.
+    pub fn run(self, ctx: &Context) -> Result<Done> {
+        let opened = ctx.open()?;
+        let snapshot = opened.store.read()?;
+        let kind = kind_named(&self.kind)?;
+        let (items, next) = self.page(ctx, &snapshot.state, kind)?;
+        let report = ListReport { kind: kind.word().to_owned(), items, next };
+        Ok(Done::of(&report).warned(snapshot.warnings))
+    }
+
+    fn page(&self, ctx: &Context, state: &State, kind: IdKind) -> Result<(Vec<Value>, Option<u64>)> {
+        let session = ctx.named_session(state)?.filter(|_| kind != IdKind::SessionId);
+        let job = self.job.as_deref().map(|text| find::<crate::model::job::Job>(state, text)).transpose()?;
+        let rows: Box<dyn Iterator<Item = Row>> = match (&session, &self.resource) {
+            (Some(Session { id, .. }), _) => Box::new(state.of_session(id, kind, self.after)),
+            (None, Some(resource)) => Box::new(state.of_resource(resource, kind, self.after)),
+            (None, None) => Box::new(state.of_kind(kind, self.after)),
+        };
+        let mut items = Vec::new();
+        let mut last = None;
+        for row in rows {
+            let Some(value) = state.value(&row.id) else { continue };
+            if !self.keeps(&value, job.as_ref().map(|job| job.id.to_string()).as_deref()) {
+                continue;
+            }
+            if items.len() == self.limit as usize {
+                return Ok((items, last));
+            }
+            last = Some(row.place);
+            items.push(value);
+        }
+        Ok((items, None))
+    }
+
+    fn keeps(&self, value: &Value, job: Option<&str>) -> bool {
+        let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str);
+        let state = self.state.as_deref().is_none_or(|wanted| {
+            ["/status", "/state", "/checked/standing"].into_iter().any(|pointer| text(pointer) == Some(wanted))
+        });
+        let resource = self.resource.as_ref().is_none_or(|wanted| {
+            ["/resource", "/subject"].into_iter().any(|pointer| text(pointer) == Some(wanted.as_str()))
+        });
+        let of_job = job.is_none_or(|job| text("/job") == Some(job) || text("/id") == Some(job));
+        state && resource && of_job
+    }
+}

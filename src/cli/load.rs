@@ -1,0 +1,88 @@
+//! Entities with their blobs: what a rule is given. Blobs never change, so they may be read at any time;
+//! what can change is looked up in the state that the decision stands on.
+
+use serde_json::Value;
+
+use super::ctx::{ancestors, get};
+use crate::error::{Error, Kind, Result};
+use crate::model::checkpoint::{Bindings, BindingsRef, Checkpoint};
+use crate::model::handoff::{Attempt, Handoff};
+use crate::model::hash::Hash;
+use crate::model::job::Job;
+use crate::model::json;
+use crate::model::result::StoredResult;
+use crate::model::session::Session;
+use crate::model::state::State;
+use crate::rules::freeze::FrozenJob;
+use crate::rules::once::Evidence;
+use crate::store::Store;
+
+/// The bindings of a checkpoint, in place or from their blob.
+///
+/// # Errors
+/// `damaged` where the blob is not what was recorded.
+pub fn bindings(store: &Store, checkpoint: &Checkpoint) -> Result<Bindings> {
+    match &checkpoint.bindings {
+        BindingsRef::Inline(bindings) => Ok(bindings.clone()),
+        BindingsRef::Blob(hash) => read(store, hash),
+    }
+}
+
+/// The bindings of a session's newest checkpoint; none where it has none.
+///
+/// # Errors
+/// As [`bindings`].
+pub fn newest_bindings(store: &Store, state: &State, session: &Session) -> Result<Bindings> {
+    match session.checkpoint.as_ref().and_then(|id| state.get::<Checkpoint>(id)) {
+        Some(checkpoint) => bindings(store, &checkpoint),
+        None => Ok(Bindings::default()),
+    }
+}
+
+/// A frozen job from its blob.
+///
+/// # Errors
+/// As [`bindings`].
+pub fn frozen(store: &Store, job: &Job) -> Result<FrozenJob> {
+    read(store, &job.blob)
+}
+
+/// The bytes of a frozen job's artifacts, input before context.
+///
+/// # Errors
+/// As [`bindings`].
+pub fn artifacts(store: &Store, frozen: &FrozenJob) -> Result<Vec<Vec<u8>>> {
+    frozen.artifacts().iter().map(|artifact| store.blob(&artifact.hash)).collect()
+}
+
+/// A stored result with everything that it is checked against.
+///
+/// # Errors
+/// `damaged` where a blob is not what was recorded; `unknown_id`, which in a sound store cannot be.
+pub fn evidence(store: &Store, state: &State, result: StoredResult) -> Result<Evidence> {
+    let job: Job = get(state, &result.job)?;
+    let attempt: Attempt = get(state, &result.provenance.attempt)?;
+    let handoff: Handoff = get(state, &result.provenance.handoff)?;
+    let source: Session = get(state, &result.provenance.source_session)?;
+    let worker: Session = get(state, &result.provenance.worker_session)?;
+    Ok(Evidence {
+        body: read::<Value>(store, &result.blob)?,
+        frozen: frozen(store, &job)?,
+        ancestors: ancestors(state, &source),
+        result,
+        job,
+        attempt,
+        handoff,
+        source,
+        worker,
+    })
+}
+
+fn read<T: serde::de::DeserializeOwned>(store: &Store, hash: &Hash) -> Result<T> {
+    // The guard reads deeper than serde_json's own reader, and everything kept has passed it.
+    let wrong = |why: String| {
+        Error::new(Kind::Damaged, format!("blob {hash} is not what it was recorded as")).because(why)
+    };
+    let value = json::parse(&store.blob(hash)?).map_err(|fault| wrong(fault.to_string()))?;
+    serde_json::from_value(value).map_err(|error| wrong(error.to_string()))
+}

@@ -1,0 +1,228 @@
+//! The command line: parse, gather facts, ask a rule, report. One file per command; the only layer that
+//! knows both the store and the rules.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use crate::error::{Error, Kind, Result};
+use crate::model::time::Source;
+
+mod checkpoint;
+mod consume;
+mod contract;
+mod ctx;
+mod doctor;
+pub mod env;
+mod freeze;
+mod history;
+mod init;
+mod input;
+mod list;
+mod load;
+mod log;
+mod output;
+mod packet;
+mod reply;
+mod resume;
+pub mod schemas;
+mod session;
+mod shell;
+mod show;
+mod start;
+mod status;
+mod validate;
+
+use ctx::{Context, Global};
+use env::Env;
+use output::Done;
+
+/// What the process brings: made in `main`, or by a test.
+pub struct Edge {
+    /// The command line, the program's name first.
+    pub arguments: Vec<OsString>,
+    /// The variables of [`env::VARIABLES`] that are set.
+    pub variables: BTreeMap<String, String>,
+    /// The working folder.
+    pub folder: PathBuf,
+    /// This program's own file.
+    pub executable: Option<PathBuf>,
+    /// Time and randomness.
+    pub source: Source,
+}
+
+const EXIT_CODES: &str = "Exit codes:
+   0  done; also a valid negative verdict and an identical duplicate
+   1  failed: input or output error, unknown id, unreadable input
+   2  usage
+   3  refused by rule: illegal transition, lease lost, already judged, authority denied
+   4  conflict, hard stop: same identity, other content
+   5  semantic_invalid: the reply fails intake or binding
+   6  execution_unavailable
+   7  execution_failed
+   8  pending: nothing to claim, reply not in yet
+   9  stale or uncertain: a resume check failed
+  10  verdict is not a passing one; only with --exit-verdict
+  11  store damaged: nf doctor says what and what to do
+  12  not durable: a sync failed; may or may not be recorded
+  75  busy: the store lock was not had in time; try again";
+
+/// A durable, checkable record of long AI and human work
+#[derive(Debug, Parser)]
+#[command(name = "nf", version, propagate_version = true, max_term_width = 100)]
+#[command(after_help = "The daily path:\n  nf init; nf start --resource R --task T; nf freeze FILE; nf packet; \
+    nf reply; nf consume --as GATE; nf resume")]
+pub struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Init(init::Init),
+    Start(start::Start),
+    Freeze(freeze::Freeze),
+    Packet(packet::Packet),
+    Reply(reply::ReplyCommand),
+    Consume(consume::Consume),
+    Resume(resume::ResumeCommand),
+    Status(status::StatusCommand),
+    Show(show::Show),
+    List(list::List),
+    Log(log::Log),
+    Validate(validate::Validate),
+    Verify(doctor::Verify),
+    Doctor(doctor::Doctor),
+    #[command(subcommand)]
+    Session(session::SessionCommand),
+    #[command(subcommand)]
+    Run(session::RunCommand),
+    #[command(subcommand)]
+    Checkpoint(checkpoint::CheckpointCommand),
+    #[command(subcommand)]
+    Contract(contract::ContractCommand),
+    Completions(shell::Completions),
+    Man(shell::Man),
+    /// Try to take a lock that the parent holds
+    #[command(hide = true)]
+    LockProbe {
+        /// The lock file
+        path: PathBuf,
+    },
+}
+
+/// The whole command line, with exit codes and environment in its help.
+pub fn command() -> clap::Command {
+    Cli::command().after_long_help(format!("{EXIT_CODES}\n\n{}", Env::help()))
+}
+
+/// Runs one command and gives the exit code of the process.
+pub fn run(edge: Edge) -> u8 {
+    let json = edge.arguments.iter().any(|argument| argument == "--json");
+    let parsed = command().try_get_matches_from(&edge.arguments).and_then(|matches| {
+        let schema = schema_of(&matches);
+        Cli::from_arg_matches(&matches).map(|cli| (cli, schema))
+    });
+    let (cli, schema) = match parsed {
+        Ok(parsed) => parsed,
+        Err(error) => return usage(json, &error),
+    };
+    output::set_color(&cli.global.color);
+    let global = cli.global.clone();
+    let done = prepare(edge, &cli.global).and_then(|ctx| {
+        let _span = tracing::debug_span!("command", schema).entered();
+        dispatch(cli.command, &ctx)
+    });
+    match done {
+        Ok(done) => output::done(&global, done),
+        Err(error) => output::failed(global.json, schema, &error),
+    }
+}
+
+/// The schema's name from the words of the command.
+fn schema_of(matches: &clap::ArgMatches) -> String {
+    let mut words = Vec::new();
+    let mut here = matches;
+    while let Some((word, inner)) = here.subcommand() {
+        words.push(word.to_owned());
+        here = inner;
+    }
+    output::schema_name(&words.join("."))
+}
+
+/// Help and version go to stdout and are no failure; all else is usage.
+fn usage(json: bool, error: &clap::Error) -> u8 {
+    if !error.use_stderr() {
+        output::out(&error.render().ansi().to_string());
+        return 0;
+    }
+    let text = error.render().to_string();
+    let text = text.trim().trim_start_matches("error: ");
+    let (message, cause) = text.split_once('\n').unwrap_or((text, ""));
+    let cause = cause.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n       ");
+    let error = Error::new(Kind::Usage, message);
+    let error = if cause.is_empty() { error } else { error.because(cause) };
+    output::failed(json, output::schema_name("usage"), &error)
+}
+
+fn prepare(edge: Edge, global: &Global) -> Result<Context> {
+    let env = Env(edge.variables);
+    diagnostics(env.get("NF_LOG"))?;
+    let mut global = global.clone();
+    if global.op.is_none() {
+        let parse = |text: &str| text.parse().map_err(|bad: String| Error::new(Kind::Usage, format!("NF_OP: {bad}")));
+        global.op = env.get("NF_OP").map(parse).transpose()?;
+    }
+    let folder = match &global.folder {
+        Some(folder) => edge.folder.join(folder),
+        None => edge.folder,
+    };
+    if !input::is_folder(&folder) {
+        return Err(Error::new(Kind::Io, format!("{} is no folder", folder.display())).fix("give -C a folder that is there"));
+    }
+    Ok(Context { global, env, folder, executable: edge.executable, source: Arc::new(edge.source) })
+}
+
+/// Diagnostics go to stderr and only there; they are never part of the record.
+fn diagnostics(level: Option<&str>) -> Result<()> {
+    let Some(level) = level else { return Ok(()) };
+    let level: tracing::Level = level.parse().map_err(|_| {
+        Error::new(Kind::Usage, format!("NF_LOG is {level:?}")).because("want error, warn, info, debug or trace")
+    })?;
+    let subscriber =
+        tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).without_time().finish();
+    // A second command in one process keeps the first one's diagnostics.
+    let _ = tracing::subscriber::set_global_default(subscriber);
+    Ok(())
+}
+
+fn dispatch(command: Command, ctx: &Context) -> Result<Done> {
+    match command {
+        Command::Init(command) => command.run(ctx),
+        Command::Start(command) => command.run(ctx),
+        Command::Freeze(command) => command.run(ctx),
+        Command::Packet(command) => command.run(ctx),
+        Command::Reply(command) => command.run(ctx),
+        Command::Consume(command) => command.run(ctx),
+        Command::Resume(command) => command.run(ctx),
+        Command::Status(command) => command.run(ctx),
+        Command::Show(command) => command.run(ctx),
+        Command::List(command) => command.run(ctx),
+        Command::Log(command) => command.run(ctx),
+        Command::Validate(command) => command.run(ctx),
+        Command::Verify(command) => command.run(ctx),
+        Command::Doctor(command) => command.run(ctx),
+        Command::Session(command) => command.run(ctx),
+        Command::Run(command) => command.run(ctx),
+        Command::Checkpoint(command) => command.run(ctx),
+        Command::Contract(command) => command.run(ctx),
+        Command::Completions(command) => command.run(),
+        Command::Man(command) => command.run(),
+        Command::LockProbe { path } => shell::probe(&path),
+    }
+}

@@ -1,0 +1,327 @@
+//! The only file that prints. stdout carries the answer, stderr the news; text from outside is printed
+//! with control and bidirectional characters made visible; a closed pipe ends quietly.
+
+use std::io::Write;
+
+use anstyle::{AnsiColor, Style};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::ctx::Global;
+use crate::error::{Body, Error, Result};
+use crate::model::event::Event;
+use crate::model::time::Time;
+use crate::store::{Answer, Position};
+
+/// What a command answers: data for programs, an answer for stdout and news for people.
+pub trait Report: Serialize + JsonSchema {
+    /// The command's words joined by `.`: the schema is `nf.<command>/1`.
+    const COMMAND: &'static str;
+    /// What stands on stdout.
+    fn answer(&self) -> String;
+    /// What changed, for stderr.
+    fn news(&self) -> Vec<String> {
+        Vec::new()
+    }
+    /// The next command, for stderr.
+    fn next(&self) -> Option<String> {
+        None
+    }
+    /// The exit code where it is not 0: a command may report and still not be content.
+    fn exit(&self) -> u8 {
+        0
+    }
+    /// Whether the answer is printed byte for byte, because it is somebody's text to carry on.
+    fn is_raw(&self) -> bool {
+        false
+    }
+}
+
+/// A finished command, ready to print.
+#[derive(Debug, Clone)]
+pub struct Done {
+    /// The schema of its data.
+    pub schema: String,
+    /// Its data.
+    pub data: Value,
+    /// Its answer on stdout.
+    pub answer: String,
+    /// Its news on stderr.
+    pub news: Vec<String>,
+    /// The next command.
+    pub next: Option<String>,
+    /// Its exit code.
+    pub exit: u8,
+    /// Whether the answer is printed byte for byte.
+    pub raw: bool,
+    /// What was recovered or found on the way.
+    pub notes: Vec<String>,
+    /// The record that it wrote, or that the first run of its operation key wrote.
+    pub record: Option<Position>,
+    /// The events that a dry run would have recorded.
+    pub planned: Option<Vec<Event>>,
+    /// Lines that were already printed one by one, or that follow as JSON Lines.
+    pub lines: Option<Vec<Value>>,
+}
+
+/// The schema's name of a command.
+pub fn schema_name(command: &str) -> String {
+    format!("nf.{command}/1")
+}
+
+impl Done {
+    /// From a report that wrote nothing.
+    pub fn of<R: Report>(report: &R) -> Self {
+        Self {
+            schema: schema_name(R::COMMAND),
+            data: serde_json::to_value(report).unwrap_or_default(),
+            answer: report.answer(),
+            news: report.news(),
+            next: report.next(),
+            exit: report.exit(),
+            raw: report.is_raw(),
+            notes: Vec::new(),
+            record: None,
+            planned: None,
+            lines: None,
+        }
+    }
+
+    /// From what the store answered, made into a report.
+    ///
+    /// # Errors
+    /// A refusal whose events were recorded; its details name the record.
+    pub fn written<T, R: Report>(answer: Answer<T>, report: impl FnOnce(T) -> R) -> Result<Self> {
+        let Answer { outcome, events, position, notes, repeated: _, dry_run } = answer;
+        let data = outcome.map_err(|error| recorded(error, position.as_ref()))?;
+        let mut done = Self::of(&report(data));
+        done.notes = notes;
+        done.record = position;
+        done.planned = dry_run.then_some(events);
+        Ok(done)
+    }
+
+    /// Adds warnings of a reading.
+    #[must_use]
+    pub fn warned(mut self, warnings: Vec<String>) -> Self {
+        self.notes.extend(warnings);
+        self
+    }
+}
+
+fn recorded(mut error: Error, position: Option<&Position>) -> Error {
+    if let Some(position) = position {
+        if error.details.is_null() {
+            error.details = json!({});
+        }
+        if let Some(map) = error.details.as_object_mut() {
+            map.insert("record".to_owned(), json!(position));
+        }
+    }
+    error
+}
+
+/// The one JSON document of `--json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Envelope<T> {
+    /// `nf.<command>/1`.
+    pub schema: String,
+    /// Whether the command did what it was asked.
+    pub ok: bool,
+    /// The answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<T>,
+    /// The failure or refusal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<Body>,
+    /// The record that was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record: Option<Position>,
+    /// The events that a dry run would have recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub planned: Option<Vec<Event>>,
+    /// What was recovered or found on the way.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// Prints a finished command and gives its exit code.
+pub fn done(global: &Global, done: Done) -> u8 {
+    let exit = done.exit;
+    if global.json {
+        match done.lines {
+            Some(lines) => lines.iter().for_each(|line| out(&format!("{line}\n"))),
+            None => document(&Envelope {
+                schema: done.schema,
+                ok: exit == 0,
+                data: Some(done.data),
+                error: None,
+                record: done.record,
+                planned: done.planned,
+                notes: done.notes,
+            }),
+        }
+        return exit;
+    }
+    for note in &done.notes {
+        say_unless(global.quiet, &format!("note: {}", visible(note)));
+    }
+    match &done.planned {
+        Some(events) => {
+            for event in events {
+                out(&format!("{}\n", serde_json::to_string(event).unwrap_or_default()));
+            }
+            say_unless(global.quiet, "dry run: nothing was recorded");
+        }
+        None if done.raw => out(&done.answer),
+        None if done.answer.is_empty() => {}
+        None => out(&format!("{}\n", visible(&done.answer))),
+    }
+    for line in &done.news {
+        say_unless(global.quiet, &visible(line));
+    }
+    if let (Some(record), None) = (&done.record, &done.planned) {
+        say_unless(global.quiet, &format!("record {}:{}", record.seq, &record.hash.hex()[..16]));
+    }
+    if let (Some(next), None) = (&done.next, &done.planned) {
+        say_unless(global.quiet, &styled(AnsiColor::Green, "next:", next));
+    }
+    exit
+}
+
+/// Prints an error and gives its exit code.
+pub fn failed(json: bool, schema: String, error: &Error) -> u8 {
+    let body = error.body();
+    let code = body.code;
+    if json {
+        document(&Envelope::<Value> {
+            schema,
+            ok: false,
+            data: None,
+            error: Some(body),
+            record: None,
+            planned: None,
+            notes: Vec::new(),
+        });
+        return code;
+    }
+    say(&styled(AnsiColor::Red, "error:", &visible(&body.message)));
+    if let Some(cause) = &body.cause {
+        say(&format!("cause: {}", visible(cause)));
+    }
+    say(&styled(AnsiColor::Green, "fix:  ", &visible(&body.fix)));
+    code
+}
+
+fn document<T: Serialize>(envelope: &T) {
+    out(&format!("{}\n", serde_json::to_string_pretty(envelope).unwrap_or_default()));
+}
+
+fn styled(color: AnsiColor, word: &str, rest: &str) -> String {
+    let style = Style::new().fg_color(Some(color.into())).bold();
+    format!("{style}{word}{style:#} {rest}")
+}
+
+/// Writes to stdout; a closed pipe ends quietly.
+pub fn out(text: &str) {
+    let mut stdout = anstream::stdout().lock();
+    // Nobody is left to tell when the reader is gone.
+    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+}
+
+/// Writes a line to stderr.
+pub fn say(line: &str) {
+    let mut stderr = anstream::stderr().lock();
+    let _ = writeln!(stderr, "{line}");
+}
+
+fn say_unless(quiet: bool, line: &str) {
+    if !quiet {
+        say(line);
+    }
+}
+
+/// Decides once whether the streams carry colour.
+pub fn set_color(when: &str) {
+    let choice = match when {
+        "always" => anstream::ColorChoice::Always,
+        "never" => anstream::ColorChoice::Never,
+        _ => anstream::ColorChoice::Auto,
+    };
+    choice.write_global();
+}
+
+/// Text from outside with control, escape and bidirectional characters made visible.
+pub fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        let bidirectional = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}');
+        if (c.is_control() && c != '\n' && c != '\t') || bidirectional {
+            shown.extend(c.escape_unicode());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+/// A moment in local time with how far away it is.
+pub fn when(time: Time, now: Time) -> String {
+    let local = time.timestamp().to_zoned_datetime(jiff::tz::TimeZone::system());
+    let seconds = (time.micros() - now.micros()) / 1_000_000;
+    let far = match seconds.unsigned_abs() {
+        0..=89 => format!("{} s", seconds.unsigned_abs()),
+        90..=5399 => format!("{} min", seconds.unsigned_abs() / 60),
+        5400..=172_799 => format!("{} h", seconds.unsigned_abs() / 3600),
+        more => format!("{} days", more / 86_400),
+    };
+    let relative = if seconds > 0 { format!("in {far}") } else { format!("{far} ago") };
+    format!("{} ({relative})", local.strftime("%Y-%m-%d %H:%M"))
+}
+
+/// Rows in columns, without rules.
+pub fn table(head: &[&str], rows: Vec<Vec<String>>) -> String {
+    let mut table = comfy_table::Table::new();
+    table.load_style(comfy_table::presets::NOTHING);
+    table.set_header(head.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>());
+    for row in rows {
+        table.add_row(row.iter().map(|cell| visible(cell)).collect::<Vec<_>>());
+    }
+    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
+    lines.join("\n")
+}
+
+/// Checks as a person reads them: one a line, with want and got where they failed.
+pub fn checks(checks: &[crate::model::check::Check]) -> Vec<String> {
+    checks
+        .iter()
+        .map(|check| {
+            let mark = if check.ok { "ok  " } else { "FAIL" };
+            match (check.ok, check.got == "not asked") {
+                (true, true) => format!("  {mark} {:<13} not asked", check.check),
+                (true, false) => format!("  {mark} {:<13} {}", check.check, check.got),
+                (false, _) => format!("  {mark} {:<13} want {}, got {}", check.check, check.want, check.got),
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escape_and_bidirectional_characters_are_made_visible() {
+        assert_eq!(visible("a\x1b[31mb\u{202e}c\nd\te\u{7f}"), "a\\u{1b}[31mb\\u{202e}c\nd\te\\u{7f}");
+        assert_eq!(visible("café “quoted” 日本"), "café “quoted” 日本");
+    }
+
+    #[test]
+    fn moments_say_how_far_away_they_are() {
+        let now = Time::from_micros(1_700_000_000_000_000);
+        assert!(when(now.plus_millis(60_000), now).ends_with("(in 60 s)"));
+        assert!(when(now, now.plus_millis(7_200_000)).ends_with("(2 h ago)"));
+    }
+}

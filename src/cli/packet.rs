@@ -1,0 +1,229 @@
+//! `packet` opens a relay attempt, or shows the open one again, and prints the one text to carry.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+
+use super::ctx::{Context, Opened, find, get, kind_of, only};
+use super::input::{Reader, config};
+use super::load;
+use super::output::{Done, Report};
+use crate::error::{Error, Kind, Result};
+use crate::model::checkpoint::Bindings;
+use crate::model::decision::{Decision, Turn};
+use crate::model::handoff::{Attempt, Handoff, Transport};
+use crate::model::id::{IdKind, JobId, Name};
+use crate::model::job::Job;
+use crate::model::session::Session;
+use crate::model::state::State;
+use crate::rules::checkpoint::carry;
+use crate::rules::freeze::FrozenJob;
+use crate::rules::lease::closing;
+use crate::rules::relay::{Relay, Sent, send};
+use crate::store::Gathered;
+
+/// Print the packet for a separate reviewer
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  nf packet | wl-copy\n  nf packet j-7hd3 --gate gate/ch01-review --out packet.txt\n  \
+    nf packet --for human --out form.txt")]
+pub struct Packet {
+    /// The job or handoff; may be left out while exactly one job waits for an answer
+    pub what: Option<String>,
+    /// chat, human or agent
+    #[arg(long = "for", value_name = "WHOM", default_value = "chat")]
+    pub transport: Transport,
+    /// The gate that the answer moves [default: gate/SUBJECT/KIND]
+    #[arg(long, value_name = "NAME")]
+    pub gate: Option<Name>,
+    /// Write the packet to this file (0600) and print its path
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+/// A packet that is out.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+pub struct PacketReport {
+    /// What went out.
+    #[serde(flatten)]
+    pub sent: Sent,
+    /// The packet itself, unless it was written to a file. It holds the nonce: a secret while it is open.
+    pub packet: Option<String>,
+    /// The file that it was written to.
+    pub out: Option<PathBuf>,
+}
+
+impl Report for PacketReport {
+    const COMMAND: &'static str = "packet";
+
+    fn answer(&self) -> String {
+        match (&self.packet, &self.out) {
+            (Some(packet), _) => packet.clone(),
+            (None, Some(path)) => format!("{}\n", path.display()),
+            (None, None) => String::new(),
+        }
+    }
+
+    fn news(&self) -> Vec<String> {
+        let Sent { handoff, attempt, session, status, gate, again, .. } = &self.sent;
+        let again = if *again { " (shown again)" } else { "" };
+        vec![
+            format!("handoff {handoff}, attempt {attempt}{again}, gate {gate}"),
+            format!("session {session} is {status}; paste the packet into a separate chat and copy its answer"),
+        ]
+    }
+
+    fn next(&self) -> Option<String> {
+        Some("nf reply FILE, or nf reply - with the answer on standard input".to_owned())
+    }
+
+    fn is_raw(&self) -> bool {
+        true
+    }
+}
+
+/// What was read before the lock.
+struct Facts {
+    frozen: FrozenJob,
+    artifacts: Vec<Vec<u8>>,
+    job: JobId,
+    declared: Bindings,
+}
+
+impl Packet {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// Those of the rule and the store; `io` for the file.
+    pub fn run(self, ctx: &Context) -> Result<Done> {
+        let opened = ctx.open()?;
+        let request = ctx.request(
+            "packet",
+            json!({"what": self.what, "for": self.transport, "gate": self.gate, "run": ctx.global.run}),
+        );
+        let answer = opened.store.transact(
+            &opened.source,
+            &request,
+            |state| self.gather(ctx, &opened, state),
+            |turn, facts: &Facts| self.decide(ctx, &opened, turn, facts),
+        )?;
+        let dry_run = answer.dry_run;
+        let sent = answer.outcome.as_ref().ok().cloned();
+        let packet = match &sent {
+            Some(sent) if !dry_run => Some(self.kept(&opened, sent)?),
+            _ => None,
+        };
+        let out = match (&packet, &self.out) {
+            (Some(text), Some(path)) => {
+                write_secret(&ctx.folder.join(path), text)?;
+                Some(path.clone())
+            }
+            _ => None,
+        };
+        let packet = packet.filter(|_| out.is_none());
+        Done::written(answer, |sent| PacketReport { sent, packet, out })
+    }
+
+    fn kept(&self, opened: &Opened, sent: &Sent) -> Result<String> {
+        opened.store.packet(&sent.attempt)?.ok_or_else(|| {
+            Error::new(Kind::LeaseLost, format!("attempt {} has ended, and its packet with it", sent.attempt))
+                .fix("nf status")
+        })
+    }
+
+    fn gather(&self, ctx: &Context, opened: &Opened, state: &State) -> Result<Gathered<Facts>> {
+        let session = ctx.session(state)?;
+        let job = self.job(state, &session)?;
+        let frozen = load::frozen(&opened.store, &job)?;
+        let artifacts = load::artifacts(&opened.store, &frozen)?;
+        let held = load::newest_bindings(&opened.store, state, &session)?;
+        let mut reader = Reader::new(&opened.project);
+        let declared = reader.declared(&config(&opened.store)?, &held)?;
+        let mut gathered = Gathered::of(Facts { frozen, artifacts, job: job.id, declared });
+        gathered.files = reader.stamps;
+        Ok(gathered)
+    }
+
+    /// The job that is named, directly or by its handoff; else the only one that waits for an answer.
+    fn job(&self, state: &State, session: &Session) -> Result<Job> {
+        let Some(text) = &self.what else { return waiting_job(state, session) };
+        match kind_of(text)? {
+            IdKind::HandoffId => {
+                let handoff: Handoff = find(state, text)?;
+                if handoff.source_session != session.id {
+                    return Err(Error::new(Kind::Usage, format!("handoff {} is another session's", handoff.id))
+                        .because(format!("want {}, got {}", handoff.source_session, session.id))
+                        .fix(format!("give --session {}", handoff.source_session)));
+                }
+                if !handoff.state.is_open() && handoff.state != crate::model::handoff::HandoffState::Completed {
+                    return Err(Error::new(Kind::HandoffCancelled, format!("handoff {} is {}", handoff.id, handoff.state)));
+                }
+                get(state, &handoff.job)
+            }
+            _ => find(state, text),
+        }
+    }
+
+    fn decide(
+        &self,
+        ctx: &Context,
+        opened: &Opened,
+        turn: &mut Turn<'_>,
+        facts: &Facts,
+    ) -> Result<Decision<Sent>> {
+        let state = turn.state;
+        let session = ctx.session(state)?;
+        let run = ctx.current_run(state, &session)?;
+        let job: Job = get(state, &facts.job)?;
+        let history = state.history(&job.fingerprint);
+        let active: Vec<Attempt> = history.active.iter().filter_map(|id| state.get(id)).collect();
+        let own = state.outstanding(&session.id).into_iter().find(|handoff| handoff.job == job.id);
+        let attempt = own.as_ref().and_then(|own| own.attempt.clone());
+        let kept = match attempt {
+            Some(attempt) => opened.store.packet(&attempt)?,
+            None => None,
+        };
+        let newest = load::newest_bindings(&opened.store, state, &session)?;
+        let relay = Relay {
+            session,
+            run,
+            job: &job,
+            frozen: &facts.frozen,
+            artifacts: &facts.artifacts,
+            transport: self.transport,
+            gate: self.gate.clone(),
+            own,
+            history,
+            active,
+            kept,
+            bindings: carry(&newest, &facts.declared),
+        };
+        send(turn, relay)
+    }
+}
+
+/// Jobs frozen by this session whose question is still open, newest first.
+fn waiting_job(state: &State, session: &Session) -> Result<Job> {
+    let rows = state.of_session(&session.id, IdKind::JobId, None).take(1000);
+    let jobs = rows.filter_map(|row| state.get::<Job>(&row.id.parse().ok()?));
+    let open = jobs.filter(|job| closing(&state.history(&job.fingerprint), job).is_none());
+    only("job", open.collect(), |job| format!("{} {} {}", job.id, job.kind, job.subject)).map_err(|error| {
+        match error.kind {
+            Kind::NoCandidate => error
+                .because(format!("session {} has frozen no job that still waits for an answer", session.id))
+                .fix("nf freeze FILE, then nf packet"),
+            _ => error.fix("nf packet JOB"),
+        }
+    })
+}
+
+/// A packet holds a nonce: only its owner may read the file.
+fn write_secret(path: &std::path::Path, text: &str) -> Result<()> {
+    use std::io::Write;
+    use std::os::unix::fs::OpenOptionsExt;
+    let opened = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+    let written = opened.and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_data()));
+    written.map_err(|error| {
+        Error::io(format!("writing {}", path.display()), &error).fix("nf packet shows the packet again")
+    })
+}

@@ -1,0 +1,39 @@
+//! The JSON schemas of every command's `--json` document, for `docs/json/`.
+
+use schemars::{Schema, schema_for};
+
+use super::output::{Envelope, Report, schema_name};
+use super::{checkpoint, consume, contract, doctor, freeze, init, list, packet, reply, resume, session, shell, show, start, status, validate};
+
+fn of<R: Report>() -> (String, Schema) {
+    (schema_name(R::COMMAND), schema_for!(Envelope<R>))
+}
+
+/// Every schema by name. `log --json` is JSON Lines, one record a line, and has its own.
+pub fn all() -> Vec<(String, Schema)> {
+    vec![
+        of::<init::InitReport>(),
+        of::<start::Started>(),
+        of::<freeze::FrozenReport>(),
+        of::<packet::PacketReport>(),
+        of::<reply::ReplyReport>(),
+        of::<consume::ConsumeReport>(),
+        of::<resume::ResumeReport>(),
+        of::<status::StatusReport>(),
+        of::<show::ShowReport>(),
+        of::<list::ListReport>(),
+        of::<validate::ValidateReport>(),
+        of::<doctor::VerifyReport>(),
+        of::<doctor::DoctorReport>(),
+        of::<session::Made>(),
+        of::<session::Moved>(),
+        of::<session::Stepped>(),
+        of::<session::Finished>(),
+        of::<checkpoint::SaveReport>(),
+        of::<contract::Packs>(),
+        of::<contract::Sound>(),
+        of::<shell::CompletionsReport>(),
+        of::<shell::ManReport>(),
+        (schema_name("log"), schema_for!(crate::model::event::Record)),
+    ]
+}

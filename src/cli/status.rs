@@ -1,0 +1,242 @@
+//! `status`: what waits on whom, and the command for it.
+
+use clap::Args;
+
+use super::ctx::Context;
+use super::output::{Done, Report, when};
+use super::resume::gate_line;
+use crate::error::Result;
+use crate::model::handoff::{Attempt, Handoff, Transport};
+use crate::model::id::{HandoffId, IdKind, Name, ResultId, SessionId};
+use crate::model::result::{Standing, StoredResult};
+use crate::model::run::{Gate, Run};
+use crate::model::session::{Session, Status};
+use crate::model::state::State;
+use crate::model::time::Time;
+use crate::store::Position;
+
+/// Show what waits on whom
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  nf status\n  nf status --json")]
+pub struct StatusCommand {}
+
+/// Sessions that one answer shows.
+const MAX_SESSIONS: usize = 100;
+
+/// A packet that is out.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+pub struct Outstanding {
+    /// The handoff.
+    pub handoff: HandoffId,
+    /// Its gate.
+    pub gate: Name,
+    /// How packet and answer travel, where an attempt is open.
+    pub transport: Option<Transport>,
+    /// Until when nobody else may ask.
+    pub expires_at: Option<Time>,
+    /// Replies that failed.
+    pub invalid: u32,
+}
+
+/// A result that waits to be consumed.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+pub struct Unconsumed {
+    /// The result.
+    pub result: ResultId,
+    /// The gate that it would move.
+    pub gate: Name,
+    /// Its verdict.
+    pub verdict: Option<String>,
+    /// What it is good for.
+    pub standing: Standing,
+}
+
+/// A session that is not ended.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+pub struct OpenSession {
+    /// The session.
+    pub session: SessionId,
+    /// The resource.
+    pub resource: Name,
+    /// The task.
+    pub task: Name,
+    /// Its state.
+    pub status: Status,
+    /// Its run's cursor.
+    pub cursor: Option<Name>,
+    /// When its state last changed.
+    pub updated_at: Time,
+    /// What its gates say.
+    pub gates: Vec<(Name, Gate)>,
+    /// Packets that are out.
+    pub outstanding: Vec<Outstanding>,
+    /// Results that wait.
+    pub unconsumed: Vec<Unconsumed>,
+    /// The command that leads on.
+    pub next: String,
+}
+
+/// The whole picture.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+pub struct StatusReport {
+    /// Sessions that are not ended.
+    pub sessions: Vec<OpenSession>,
+    /// Whether there are more than are shown.
+    pub more: bool,
+    /// Contradictions that were refused so far.
+    pub conflicts: u64,
+    /// The newest record.
+    pub head: Option<Position>,
+    /// The moment of the picture.
+    pub now: Time,
+}
+
+impl Report for StatusReport {
+    const COMMAND: &'static str = "status";
+
+    fn answer(&self) -> String {
+        let mut lines = Vec::new();
+        for session in &self.sessions {
+            let cursor = session.cursor.as_ref().map_or_else(String::new, |cursor| format!(", cursor {cursor}"));
+            lines.push(format!(
+                "{} {} {}: {}{cursor}, since {}",
+                session.session,
+                session.resource,
+                session.task,
+                session.status,
+                when(session.updated_at, self.now)
+            ));
+            lines.extend(session.gates.iter().map(|(name, gate)| format!("  {}", gate_line(name.as_str(), gate))));
+            lines.extend(session.outstanding.iter().map(|out| self.outstanding_line(out)));
+            lines.extend(session.unconsumed.iter().map(|result| {
+                let verdict = result.verdict.as_deref().unwrap_or("none");
+                format!("  unconsumed {} for {} ({}, verdict {verdict})", result.result, result.gate, result.standing)
+            }));
+            lines.push(format!("  next: {}", session.next));
+        }
+        if self.more {
+            lines.push(format!("more than {MAX_SESSIONS} open sessions: nf list session"));
+        }
+        if self.conflicts > 0 {
+            lines.push(format!("{} contradictions were refused: nf log", self.conflicts));
+        }
+        if lines.is_empty() {
+            lines.push("no open session".to_owned());
+        }
+        lines.join("\n")
+    }
+
+    fn next(&self) -> Option<String> {
+        self.sessions.is_empty().then(|| "nf start --resource R --task T".to_owned())
+    }
+}
+
+impl StatusReport {
+    fn outstanding_line(&self, out: &Outstanding) -> String {
+        let open = match (out.transport, out.expires_at) {
+            (Some(transport), Some(until)) => format!("packet for {transport} is out until {}", when(until, self.now)),
+            _ => "no packet is out".to_owned(),
+        };
+        let invalid = if out.invalid > 0 { format!(", {} invalid replies", out.invalid) } else { String::new() };
+        format!("  outstanding {} for {}: {open}{invalid}", out.handoff, out.gate)
+    }
+}
+
+impl StatusCommand {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// Those of reading the store.
+    pub fn run(self, ctx: &Context) -> Result<Done> {
+        let opened = ctx.open()?;
+        let snapshot = opened.store.read()?;
+        let state = &snapshot.state;
+        let named = ctx.named_session(state)?;
+        let mut sessions: Vec<Session> = match named {
+            Some(session) => vec![session],
+            None => state.open_sessions().take(MAX_SESSIONS + 1).collect(),
+        };
+        let more = sessions.len() > MAX_SESSIONS;
+        sessions.truncate(MAX_SESSIONS);
+        let report = StatusReport {
+            sessions: sessions.into_iter().map(|session| look(state, session)).collect(),
+            more,
+            conflicts: state.meta().conflicts,
+            head: snapshot.position,
+            now: (opened.source.moment)().wall,
+        };
+        Ok(Done::of(&report).warned(snapshot.warnings))
+    }
+}
+
+fn look(state: &State, session: Session) -> OpenSession {
+    let run = session.run.as_ref().and_then(|run| state.get::<Run>(run));
+    let outstanding: Vec<Outstanding> =
+        state.outstanding(&session.id).into_iter().map(|handoff| out(state, handoff)).collect();
+    let unconsumed = unconsumed(state, &session);
+    let next = next(&session, run.as_ref(), &outstanding, &unconsumed);
+    OpenSession {
+        resource: session.resource,
+        task: session.task_mode,
+        status: session.status,
+        cursor: run.as_ref().map(|run| run.cursor.clone()),
+        updated_at: session.updated_at,
+        gates: run.map(|run| run.pending.gates.into_iter().collect()).unwrap_or_default(),
+        outstanding,
+        unconsumed,
+        next,
+        session: session.id,
+    }
+}
+
+fn out(state: &State, handoff: Handoff) -> Outstanding {
+    let attempt = handoff.attempt.as_ref().and_then(|id| state.get::<Attempt>(id));
+    let active = attempt
+        .as_ref()
+        .filter(|attempt| attempt.state == crate::model::handoff::AttemptState::Active);
+    Outstanding {
+        handoff: handoff.id,
+        gate: handoff.gate,
+        transport: active.map(|attempt| attempt.transport),
+        expires_at: active.map(|attempt| attempt.lease.expires_at()),
+        invalid: attempt.map_or(0, |attempt| attempt.invalid),
+    }
+}
+
+fn unconsumed(state: &State, session: &Session) -> Vec<Unconsumed> {
+    let rows = state.of_session(&session.id, IdKind::ResultId, None).take(100);
+    let results = rows.filter_map(|row| state.get::<StoredResult>(&row.id.parse().ok()?));
+    results
+        .filter_map(|result| {
+            let checked = result.checked.as_ref()?;
+            let open = checked.standing != Standing::Surplus && result.consumed.is_empty();
+            let handoff = state.get::<Handoff>(&result.provenance.handoff).filter(|_| open)?;
+            Some(Unconsumed {
+                gate: handoff.gate,
+                verdict: checked.verdict.value.clone(),
+                standing: checked.standing,
+                result: result.id,
+            })
+        })
+        .collect()
+}
+
+fn next(session: &Session, run: Option<&Run>, out: &[Outstanding], unconsumed: &[Unconsumed]) -> String {
+    if let Some(result) = unconsumed.first() {
+        let contested = if result.standing == Standing::Contested { " --contested REASON" } else { "" };
+        return format!("nf consume {} --as {}{contested}", result.result, result.gate);
+    }
+    match out.first() {
+        Some(out) if out.transport.is_some() => {
+            format!("nf reply with the answer; nf packet {} shows the packet again", out.handoff)
+        }
+        Some(out) => format!("nf packet {}", out.handoff),
+        None => {
+            let rejected = run.and_then(|run| run.pending.gates.values().find(|gate| gate.route.is_some()));
+            match (session.status, rejected.and_then(|gate| gate.route.as_ref())) {
+                (Status::Running, Some(route)) => format!("repair along {route}, then nf freeze FILE"),
+                _ => crate::rules::lifecycle::way(&session.id, session.status),
+            }
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! Binding: thirteen checks between an answer and the job it claims to answer, all run, all shown
+//! (semantic-execution contract, 07). A good answer to the wrong question is still invalid.
+
+use serde_json::Value;
+
+use super::blind;
+use super::freeze::FrozenJob;
+use super::independence;
+use super::schema;
+use crate::model::check::Check;
+use crate::model::handoff::{Attempt, Transport};
+use crate::model::hash::canonical;
+use crate::model::job::{Grade, Job, Polarity, ResultScope, Verdict};
+use crate::model::result::StoredResult;
+
+/// Bytes of the canonical result.
+pub const MAX_RESULT: usize = 256 * 1024;
+/// Characters of the reason for not judging.
+pub const MAX_REASON: usize = 500;
+
+/// The thirteen names, in order.
+pub const NAMES: [&str; 13] = [
+    "form", "job", "fingerprint", "job_digest", "attempt", "schema", "verdict", "evidence", "scope", "leakage",
+    "provenance", "independence", "model",
+];
+
+/// What an answer claims, read from a reply or from a stored result.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Claim {
+    /// The job it names.
+    pub job: String,
+    /// The fingerprint it names.
+    pub fingerprint: String,
+    /// The nonce it carries.
+    pub nonce: String,
+    /// Whether it judges.
+    pub completed: bool,
+    /// The typed answer.
+    pub output: Option<Value>,
+    /// Why nothing was judged.
+    pub reason: Option<String>,
+    /// The scope it gives itself.
+    pub scope: Option<String>,
+    /// The provider, unless blank.
+    pub provider: Option<String>,
+    /// The model, unless blank.
+    pub model: Option<String>,
+    /// The name, unless blank.
+    pub name: Option<String>,
+    /// What is wrong with its form.
+    pub faults: Vec<String>,
+    /// The whole answer, for leakage.
+    pub whole: Value,
+}
+
+impl Claim {
+    /// Reads the one value of a reply. What does not fit the return form is listed, not lost.
+    pub fn read(value: &Value) -> Self {
+        let mut claim = Self { whole: value.clone(), ..Self::default() };
+        claim.unknown(value, "", &["nf", "worker", "status", "reason", "scope", "output"]);
+        let nf = value.get("nf").unwrap_or(&Value::Null);
+        claim.unknown(nf, "/nf", &["job", "fingerprint", "nonce"]);
+        for key in ["job", "fingerprint", "nonce"] {
+            if nf.get(key).is_none() {
+                claim.faults.push(format!("/nf/{key} is missing"));
+            }
+        }
+        claim.job = claim.text(nf, "/nf", "job").unwrap_or_default();
+        claim.fingerprint = claim.text(nf, "/nf", "fingerprint").unwrap_or_default();
+        claim.nonce = claim.text(nf, "/nf", "nonce").unwrap_or_default();
+        let worker = value.get("worker").unwrap_or(&Value::Null);
+        claim.unknown(worker, "/worker", &["provider", "model", "name"]);
+        let filled = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+        claim.provider = filled(claim.text(worker, "/worker", "provider"));
+        claim.model = filled(claim.text(worker, "/worker", "model"));
+        claim.name = filled(claim.text(worker, "/worker", "name"));
+        claim.reason = claim.text(value, "", "reason");
+        claim.scope = claim.text(value, "", "scope");
+        claim.output = value.get("output").cloned();
+        claim.status(value);
+        claim
+    }
+
+    fn status(&mut self, value: &Value) {
+        match value.get("status").and_then(Value::as_str) {
+            Some("completed") => {
+                self.completed = true;
+                if self.output.is_none() {
+                    self.faults.push("/output is missing".to_owned());
+                }
+            }
+            Some("cannot_judge") => {
+                if self.output.is_some() {
+                    self.faults.push("/output stands beside cannot_judge".to_owned());
+                }
+            }
+            Some(other) => self.faults.push(format!("/status is {other:?}, not completed or cannot_judge")),
+            None => self.faults.push("/status is missing or no text".to_owned()),
+        }
+        if self.reason.as_ref().is_some_and(|reason| reason.chars().count() > MAX_REASON) {
+            self.faults.push(format!("/reason is over {MAX_REASON} characters"));
+        }
+        if self.body_bytes().len() > MAX_RESULT {
+            self.faults.push(format!("the result is over {MAX_RESULT} bytes"));
+        }
+    }
+
+    fn unknown(&mut self, value: &Value, pointer: &str, known: &[&str]) {
+        match value.as_object() {
+            None => self.faults.push(format!("{} is no object", if pointer.is_empty() { "/" } else { pointer })),
+            Some(map) => {
+                let extra = map.keys().filter(|key| !known.contains(&key.as_str()));
+                self.faults.extend(extra.map(|key| format!("{pointer}/{key} is not a member of the form")));
+            }
+        }
+    }
+
+    fn text(&mut self, value: &Value, pointer: &str, key: &str) -> Option<String> {
+        let member = value.get(key)?;
+        let text = member.as_str().map(str::to_owned);
+        if text.is_none() {
+            self.faults.push(format!("{pointer}/{key} is no text"));
+        }
+        // Provider-native texts are data of at most 1 KiB.
+        if text.as_ref().is_some_and(|text| pointer == "/worker" && text.len() > 1024) {
+            self.faults.push(format!("{pointer}/{key} is over 1024 bytes"));
+            return None;
+        }
+        text
+    }
+
+    /// The claim that a stored result made, from its blob and its provenance.
+    pub fn stored(result: &StoredResult, body: &Value) -> Self {
+        let text = |key: &str| body.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let mut claim = Self {
+            job: text("job"),
+            fingerprint: text("fingerprint"),
+            completed: text("status") == "completed",
+            output: body.get("output").cloned(),
+            scope: result.provenance.scope.map(|scope| scope.to_string()),
+            provider: result.provenance.provider.clone(),
+            model: result.provenance.model_served.clone(),
+            name: result.provenance.name.clone(),
+            whole: body.clone(),
+            ..Self::default()
+        };
+        claim.unknown(body, "", &["job", "fingerprint", "status", "output"]);
+        claim
+    }
+
+    /// The canonical bytes of the result: `{job, fingerprint, status, output}`.
+    pub fn body_bytes(&self) -> Vec<u8> {
+        let status = if self.completed { "completed" } else { "cannot_judge" };
+        let mut body = serde_json::json!({"job": self.job, "fingerprint": self.fingerprint, "status": status});
+        if let (Some(output), Some(map)) = (&self.output, body.as_object_mut()) {
+            map.insert("output".to_owned(), output.clone());
+        }
+        canonical(&body)
+    }
+
+    /// Who answered, as stated, in the words of a transport; `None` where the blank was left.
+    pub fn named(&self, transport: Transport) -> Option<String> {
+        match transport {
+            Transport::Human => self.name.clone(),
+            Transport::Chat | Transport::Agent => match (&self.provider, &self.model) {
+                (Some(provider), Some(model)) => Some(format!("{provider} {model}")),
+                _ => None,
+            },
+        }
+    }
+}
+
+/// Everything that an answer is bound against.
+pub struct Against<'a> {
+    /// The frozen job, from its blob.
+    pub frozen: &'a FrozenJob,
+    /// The job, from the log.
+    pub job: &'a Job,
+    /// The attempt.
+    pub attempt: &'a Attempt,
+    /// Whether the attempt may speak: it is the current one, or this very result is its answer.
+    pub attempt_check: Check,
+    /// What is known of source and worker.
+    pub independence: independence::Facts<'a>,
+}
+
+/// Runs all thirteen checks.
+pub fn bind(claim: &Claim, against: &Against<'_>) -> Vec<Check> {
+    let frozen = against.frozen;
+    let (fingerprint, digest) = frozen.digest_again();
+    let stored_subject = against.job.subject.as_str();
+    let judged = |check: &str, run: &dyn Fn(&Value) -> Check| match &claim.output {
+        Some(output) if claim.completed => run(output),
+        None if claim.completed => Check::new(check, false, "an output", "none"),
+        _ => Check::not_asked(check),
+    };
+    vec![
+        Check::new("form", claim.faults.is_empty(), "the return form", or(&claim.faults, "the return form")),
+        Check::equal(
+            "job",
+            format!("{} {stored_subject}", against.job.id),
+            format!("{} {}", claim.job, frozen.question.subject),
+        ),
+        Check::new(
+            "fingerprint",
+            claim.fingerprint == against.job.fingerprint && fingerprint == against.job.fingerprint,
+            &*against.job.fingerprint,
+            if fingerprint == against.job.fingerprint { claim.fingerprint.clone() } else { fingerprint.clone() },
+        ),
+        Check::equal("job_digest", against.job.job_digest.clone(), digest),
+        against.attempt_check.clone(),
+        judged("schema", &|output| schema_check(&frozen.question.output, output)),
+        match frozen.verdict_rule() {
+            None => Check::not_asked("verdict"),
+            Some(rule) => judged("verdict", &|output| {
+                let known = [rule.pass.as_slice(), &rule.fail, &rule.neutral].concat().join(", ");
+                let got = output.pointer(&rule.pointer).map_or("nothing".to_owned(), Value::to_string);
+                Check::new("verdict", rule.read(output).is_some(), format!("{}: one of {known}", rule.pointer), got)
+            }),
+        },
+        judged("evidence", &|output| evidence_check(&frozen.question.evidence, output)),
+        scope_check(claim, frozen.permissions.result_scope),
+        leakage_check(claim, frozen),
+        provenance_check(claim, against),
+        independence_check(against),
+        model_check(claim, &frozen.execution.models),
+    ]
+}
+
+fn or(list: &[String], otherwise: &str) -> String {
+    if list.is_empty() { otherwise.to_owned() } else { list.join("; ") }
+}
+
+fn schema_check(wanted: &Value, output: &Value) -> Check {
+    match schema::check(wanted, output) {
+        Ok(violations) if violations.is_empty() => Check::new("schema", true, "the output schema", "it holds"),
+        Ok(violations) => {
+            let lines: Vec<String> =
+                violations.iter().map(|found| format!("{} {}", found.pointer, found.message)).collect();
+            Check::new("schema", false, "the output schema", lines.join("; "))
+        }
+        Err(bad) => Check::new("schema", false, "a sound schema", format!("{} {}", bad.pointer, bad.message)),
+    }
+}
+
+fn evidence_check(pointers: &[String], output: &Value) -> Check {
+    if pointers.is_empty() {
+        return Check::not_asked("evidence");
+    }
+    let missing: Vec<String> = pointers
+        .iter()
+        .filter(|pointer| match output.pointer(pointer) {
+            None | Some(Value::Null) => true,
+            Some(Value::String(text)) => text.trim().is_empty(),
+            Some(Value::Array(items)) => items.is_empty(),
+            Some(Value::Object(map)) => map.is_empty(),
+            Some(_) => false,
+        })
+        .map(|pointer| format!("{pointer} is missing or empty"))
+        .collect();
+    Check::new("evidence", missing.is_empty(), pointers.join(", "), or(&missing, "present"))
+}
+
+fn scope_check(claim: &Claim, permitted: ResultScope) -> Check {
+    let mut faults: Vec<String> = blind::high_permissions(&claim.whole)
+        .into_iter()
+        .map(|pointer| format!("{pointer} is named like a permission that nothing here grants"))
+        .collect();
+    match claim.scope.as_deref().map(str::parse::<ResultScope>) {
+        None => {}
+        Some(Err(unknown)) => faults.push(unknown),
+        Some(Ok(scope)) if scope > permitted => faults.push(format!("{scope} is wider")),
+        Some(Ok(_)) => {}
+    }
+    Check::new("scope", faults.is_empty(), format!("at most {permitted}"), or(&faults, "within it"))
+}
+
+fn leakage_check(claim: &Claim, frozen: &FrozenJob) -> Check {
+    let mut found = blind::private(&claim.whole);
+    if let Some(output) = &claim.output {
+        let inside = frozen.forbidden().find(output).into_iter().map(|pointer| format!("/output{pointer}"));
+        found.extend(inside);
+    }
+    found.sort();
+    found.dedup();
+    let got = if found.is_empty() { "none".to_owned() } else { format!("private or forbidden: {}", found.join(", ")) };
+    Check::new("leakage", found.is_empty(), "no private reasoning and no forbidden key", got)
+}
+
+fn provenance_check(claim: &Claim, against: &Against<'_>) -> Check {
+    let transport = against.attempt.transport;
+    let family = transport.family();
+    let wanted = match transport {
+        Transport::Human => "a name",
+        Transport::Chat | Transport::Agent => "provider and model",
+    };
+    let mut faults = Vec::new();
+    if claim.named(transport).is_none() {
+        faults.push(format!("{wanted} not given"));
+    }
+    if !against.frozen.execution.families.contains(&family) {
+        faults.push(format!("family {family} is not allowed"));
+    }
+    let got = or(&faults, &claim.named(transport).unwrap_or_default());
+    Check::new("provenance", faults.is_empty(), format!("{wanted}, by {family}"), got)
+}
+
+fn independence_check(against: &Against<'_>) -> Check {
+    let execution = &against.frozen.execution;
+    if !execution.independent && execution.min_grade == Grade::None {
+        return Check::not_asked("independence");
+    }
+    let grounds = independence::grounds(&against.independence);
+    let grade = independence::grade(&grounds);
+    let missing: Vec<String> = grounds
+        .iter()
+        .filter(|ground| !ground.ok)
+        .map(|ground| format!("{}: want {}, got {}", ground.check, ground.want, ground.got))
+        .collect();
+    let got = if missing.is_empty() { grade.to_string() } else { format!("{grade} ({})", missing.join("; ")) };
+    Check::new("independence", grade >= execution.min_grade, format!("at least {}", execution.min_grade), got)
+}
+
+fn model_check(claim: &Claim, allowed: &[String]) -> Check {
+    let served = claim.model.clone().unwrap_or_else(|| "unattested".to_owned());
+    let want = if allowed.is_empty() { "any, recorded".to_owned() } else { format!("one of {}", allowed.join(", ")) };
+    Check::new("model", allowed.is_empty() || allowed.contains(&served), want, served)
+}
+
+/// The verdict of an answer by its job's rule; without a rule, one without polarity.
+pub fn verdict(frozen: &FrozenJob, output: &Value) -> Option<Verdict> {
+    match frozen.verdict_rule() {
+        None => Some(Verdict { value: None, polarity: Polarity::None, route: None }),
+        Some(rule) => rule.read(output),
+    }
+}

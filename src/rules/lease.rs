@@ -1,0 +1,307 @@
+//! Leases and attempts: who may act on a handoff, and whether a question may be asked again at all
+//! (control-plane contract, 05; semantic-execution contract, 10). Attempt number and nonce decide who may
+//! act; a clock only decides when others may reclaim.
+
+use super::lifecycle::Course;
+use crate::error::{Error, Kind, Result};
+use crate::model::event::{AttemptEnd, Event};
+use crate::model::handoff::{Attempt, AttemptState, Handoff, HandoffState, Lease, Transport};
+use crate::model::id::{HandoffId, Name};
+use crate::model::job::{Execution, Family, Job};
+use crate::model::result::{Answer, History, Standing};
+use crate::model::session::{Session, Status};
+use crate::model::state::State;
+use crate::model::time::Moment;
+
+/// How long a relay is protected from reclaim.
+pub const RELAY_TTL_MS: u64 = 7 * 24 * 60 * 60 * 1000;
+/// Attempts that a question may have by relay, over all its handoffs.
+pub const RELAY_MAX_ATTEMPTS: u32 = 10;
+/// Invalid replies after which a relay's attempt fails.
+pub const MAX_INVALID: u32 = 5;
+/// What wall clocks of two boots may differ by.
+const WALL_GRACE_MS: i64 = 30_000;
+
+/// Whether a lease has run out, so that others may reclaim.
+///
+/// On one boot and time namespace, boot time decides. Otherwise the wall clock and 30 s; a start that lies
+/// further ahead than the lease is long (a clock was set back) counts from now.
+pub fn has_expired(lease: &Lease, now: &Moment) -> bool {
+    let same_boot =
+        lease.machine == now.machine && lease.boot_id == now.boot_id && lease.namespace == now.namespace;
+    if same_boot {
+        return now.boottime_ms >= lease.boottime_ms.saturating_add(lease.ttl_ms);
+    }
+    let passed = now.wall.millis().saturating_sub(lease.wall.millis());
+    let length = i64::try_from(lease.ttl_ms).unwrap_or(i64::MAX);
+    passed >= length.saturating_add(WALL_GRACE_MS)
+}
+
+/// Whether an answer meets the terms of a job, so that it counts against asking again.
+pub fn counts(answer: &Answer, execution: &Execution) -> bool {
+    let model = || answer.model.clone().unwrap_or_default();
+    answer.standing != Standing::Surplus
+        && answer.grade >= execution.min_grade
+        && execution.families.contains(&answer.family)
+        && (execution.models.is_empty() || execution.models.contains(&model()))
+}
+
+/// The answer that closes a question for a job, if there is one.
+pub fn closing<'a>(history: &'a History, job: &Job) -> Option<&'a Answer> {
+    history.answers.iter().find(|answer| counts(answer, &job.execution))
+}
+
+/// What a wish to ask a question meets.
+pub struct Asked<'a> {
+    /// The job.
+    pub job: &'a Job,
+    /// What has happened to its question.
+    pub history: &'a History,
+    /// The question's active attempts.
+    pub active: &'a [Attempt],
+    /// The asking session's own open handoff of this job.
+    pub own: Option<&'a Handoff>,
+    /// The moment.
+    pub now: &'a Moment,
+}
+
+/// What a wish to ask may do.
+#[derive(Debug, PartialEq)]
+pub enum Admission {
+    /// The own attempt is open: show it again.
+    Again(Box<Attempt>),
+    /// A new attempt may open, after the own expired one, if any, is overtaken.
+    New {
+        /// The own attempt whose lease ran out.
+        overtaken: Option<Box<Attempt>>,
+    },
+}
+
+/// No reviewer shopping: a question with a counting answer is closed, whatever its verdict; one that is
+/// out elsewhere waits; one whose attempts are used up is not asked again.
+///
+/// # Errors
+/// `already_judged`, `under_review`, `exhausted`.
+pub fn admit(asked: &Asked<'_>) -> Result<Admission> {
+    if let Some(answer) = closing(asked.history, asked.job) {
+        return Err(already_judged(asked.job, answer));
+    }
+    let own = |attempt: &&Attempt| asked.own.is_some_and(|handoff| handoff.id == attempt.handoff);
+    let live = |attempt: &&Attempt| !has_expired(&attempt.lease, asked.now);
+    if let Some(elsewhere) = asked.active.iter().find(|attempt| live(attempt) && !own(attempt)) {
+        return Err(Error::new(Kind::UnderReview, format!("job {} is under review elsewhere", asked.job.id))
+            .because(format!(
+                "attempt {} of handoff {} is open until {}",
+                elsewhere.id,
+                elsewhere.handoff,
+                elsewhere.lease.expires_at()
+            ))
+            .details(serde_json::json!({"attempt": elsewhere.id, "handoff": elsewhere.handoff})));
+    }
+    let mine = asked.active.iter().find(own);
+    match mine {
+        Some(attempt) if live(&attempt) => Ok(Admission::Again(Box::new(attempt.clone()))),
+        _ => {
+            let limit = asked.own.map_or(RELAY_MAX_ATTEMPTS, |handoff| handoff.max_attempts);
+            if asked.history.opened >= limit {
+                return Err(Error::new(Kind::Exhausted, format!("job {} has used its attempts", asked.job.id))
+                    .because(format!("{} of {limit} are opened", asked.history.opened)));
+            }
+            Ok(Admission::New { overtaken: mine.cloned().map(Box::new) })
+        }
+    }
+}
+
+fn already_judged(job: &Job, answer: &Answer) -> Error {
+    let verdict = answer.verdict.clone().unwrap_or_else(|| "without verdict".to_owned());
+    Error::new(Kind::AlreadyJudged, format!("job {} is judged already", job.id))
+        .because(format!("result {} ({verdict}) answers the same question", answer.result))
+        .fix(format!("nf consume {} --as GATE; a repaired text is a new job: nf freeze FILE", answer.result))
+        .details(serde_json::json!({"result": answer.result, "verdict": answer.verdict}))
+}
+
+/// Refuses a transport that the job's own terms exclude, before any work is done.
+///
+/// # Errors
+/// `execution_unavailable`, with every reason.
+pub fn transport_allowed(job: &Job, transport: Transport) -> Result<()> {
+    let execution = &job.execution;
+    let family = transport.family();
+    let mut reasons = Vec::new();
+    if !execution.families.contains(&family) {
+        let allowed: Vec<&str> = execution.families.iter().map(|family| family.word()).collect();
+        reasons.push(format!("family {family} is not among {}", allowed.join(", ")));
+    }
+    if matches!(family, Family::PeerChat | Family::Human) && !execution.interactive {
+        reasons.push("interactive is false, and a relay needs a person".to_owned());
+    }
+    // A relay states its reviewer and binds it by nonce; it can prove no more.
+    if execution.min_grade > crate::model::job::Grade::Declared {
+        reasons.push(format!("min_grade is {}, and a relay is at best declared", execution.min_grade));
+    }
+    if reasons.is_empty() {
+        return Ok(());
+    }
+    Err(Error::new(Kind::ExecutionUnavailable, format!("job {} may not be answered by {transport}", job.id))
+        .because(reasons.join("; ")))
+}
+
+/// Refuses a packet from a session that neither runs nor waits, naming the legal way.
+///
+/// # Errors
+/// `illegal_transition`.
+pub fn may_send(session: &Session) -> Result<()> {
+    if matches!(session.status, Status::Running | Status::AwaitingUser | Status::AwaitingExternal) {
+        return Ok(());
+    }
+    Err(Error::new(
+        Kind::IllegalTransition,
+        format!("session {} is {} and sends no packet", session.id, session.status),
+    )
+    .fix(super::lifecycle::way(&session.id, session.status)))
+}
+
+/// The end of an attempt's own worker session, which lives and ends with its attempt.
+///
+/// # Errors
+/// `illegal_transition`, where the session is not as the claim left it.
+pub fn end_worker(state: &State, attempt: &Attempt, to: Status) -> Result<Vec<Event>> {
+    let worker = state.get::<Session>(&attempt.worker_session);
+    // A worker session that was named, not minted, is somebody's own and stays as it is.
+    let Some(worker) = worker.filter(|session| session.worker_of.as_ref() == Some(&attempt.id)) else {
+        return Ok(Vec::new());
+    };
+    let mut course = Course::new(worker, None);
+    course.go(to)?;
+    Ok(course.events)
+}
+
+/// An attempt that is overtaken or taken back, with its worker's session.
+///
+/// # Errors
+/// As [`end_worker`].
+pub fn end(state: &State, attempt: &Attempt, how: AttemptEnd, reason: &Name) -> Result<Vec<Event>> {
+    let mut events =
+        vec![Event::AttemptEnded { attempt: attempt.id.clone(), how, reason: reason.clone() }];
+    let to = if how == AttemptEnd::Failed { Status::Failed } else { Status::Terminated };
+    events.extend(end_worker(state, attempt, to)?);
+    Ok(events)
+}
+
+/// The end of an attempt that gave no valid result: the handoff waits for another, or is used up.
+///
+/// # Errors
+/// As [`end_worker`].
+pub fn fail(
+    state: &State,
+    attempt: &Attempt,
+    handoff: &Handoff,
+    history: &History,
+    reason: &Name,
+) -> Result<Vec<Event>> {
+    let next = if history.opened >= handoff.max_attempts {
+        Event::HandoffExhausted { handoff: handoff.id.clone() }
+    } else {
+        Event::HandoffQueued { handoff: handoff.id.clone() }
+    };
+    let mut events = end(state, attempt, AttemptEnd::Failed, reason)?;
+    events.push(next);
+    Ok(events)
+}
+
+/// The openly taken way out: a handoff is cancelled and its active attempt revoked.
+///
+/// # Errors
+/// As [`end_worker`].
+pub fn cancel(state: &State, handoff: &Handoff, reason: &Name) -> Result<Vec<Event>> {
+    let newest = handoff.attempt.as_ref().and_then(|id| state.get::<Attempt>(id));
+    let mut events = match newest.filter(|attempt| attempt.state == AttemptState::Active) {
+        Some(attempt) => end(state, &attempt, AttemptEnd::Revoked, reason)?,
+        None => Vec::new(),
+    };
+    events.push(Event::HandoffCancelled { handoff: handoff.id.clone(), reason: reason.clone() });
+    Ok(events)
+}
+
+/// Refuses an answer to a handoff that was cancelled or whose attempt is not the current one.
+///
+/// # Errors
+/// `handoff_cancelled`, `lease_lost`.
+pub fn may_answer(attempt: &Attempt, handoff: &Handoff) -> Result<()> {
+    if handoff.state == HandoffState::Cancelled {
+        return Err(Error::new(Kind::HandoffCancelled, format!("handoff {} was cancelled", handoff.id)));
+    }
+    let current = handoff.attempt.as_ref() == Some(&attempt.id) && attempt.state == AttemptState::Active;
+    if current {
+        return Ok(());
+    }
+    Err(Error::new(Kind::LeaseLost, format!("attempt {} is {} and may not act", attempt.id, attempt.state))
+        .because(current_of(handoff)))
+}
+
+fn current_of(handoff: &Handoff) -> String {
+    match &handoff.attempt {
+        Some(attempt) => format!("the newest attempt of handoff {} is {attempt} (number {})", handoff.id, handoff.number),
+        None => format!("handoff {} has no attempt", handoff.id),
+    }
+}
+
+/// The default gate of a job: `gate/<subject>/<kind>`.
+pub fn default_gate(job: &Job) -> Result<Name> {
+    format!("gate/{}/{}", job.subject, job.kind).parse().map_err(|bad: String| {
+        Error::new(Kind::Usage, "the default gate of this job is no name").because(bad).fix("give --gate NAME")
+    })
+}
+
+/// Refuses another gate than the one a handoff was opened for.
+///
+/// # Errors
+/// `usage`.
+pub fn same_gate(handoff: &HandoffId, held: &Name, asked: Option<&Name>) -> Result<()> {
+    match asked {
+        Some(gate) if gate != held => {
+            Err(Error::new(Kind::Usage, format!("handoff {handoff} was opened for another gate"))
+                .because(format!("want {held}, got {gate}"))
+                .fix(format!("leave --gate out, or give --gate {held}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::time::Time;
+
+    fn moment(boot: &str, boottime_ms: u64, wall_ms: i64) -> Moment {
+        Moment {
+            wall: Time::from_micros(wall_ms * 1000),
+            machine: "machine".to_owned(),
+            boot_id: boot.to_owned(),
+            namespace: "one".to_owned(),
+            boottime_ms,
+        }
+    }
+
+    #[test]
+    fn expiry_by_boot_time_on_one_boot_and_by_the_wall_elsewhere() {
+        let start = moment("a", 1_000, 1_000_000);
+        let lease = Lease::starting(&start, 10_000);
+        let hour = 3_600_000;
+        for (now, expired, why) in [
+            (moment("a", 10_999, 1_000_000), false, "one millisecond left"),
+            (moment("a", 11_000, 1_000_000), true, "just over"),
+            (moment("a", 5_000, 1_000_000 + hour), false, "the wall stepped forward on the same boot"),
+            (moment("a", 11_000, 1_000_000 - hour), true, "the wall stepped back on the same boot"),
+            (moment("b", 50, 1_000_000 + 39_999), false, "another boot, within the grace"),
+            (moment("b", 50, 1_000_000 + 40_000), true, "another boot, after the grace"),
+            (moment("b", 50, 1_000_000 - hour), false, "another boot, clock set back: counts from now"),
+        ] {
+            assert_eq!(has_expired(&lease, &now), expired, "{why}");
+        }
+        let other_namespace = Moment { namespace: "two".to_owned(), ..moment("a", 99_999, 1_000_001) };
+        assert!(!has_expired(&lease, &other_namespace));
+        let other_machine = Moment { machine: "other".to_owned(), ..moment("a", 99_999, 1_000_001) };
+        assert!(!has_expired(&lease, &other_machine));
+    }
+}

@@ -1,0 +1,287 @@
+//! Consume once: a named consumer applies a result exactly once, after the checks were run again
+//! (control-plane contract, 06 to 07; session-runtime contract, 08).
+
+use super::binding::{self, Against, Claim};
+use super::checkpoint::{self, Saved};
+use super::freeze::FrozenJob;
+use super::independence;
+use crate::error::{Error, Kind, Result};
+use crate::model::check::{Check, failed};
+use crate::model::checkpoint::{Bindings, Boundary, CheckpointPending};
+use crate::model::decision::{Decision, Turn};
+use crate::model::event::{ConflictKind, Event};
+use crate::model::handoff::{Attempt, Handoff};
+use crate::model::id::{Name, ReceiptId, ResultId, RunId, SessionId};
+use crate::model::job::{Job, Polarity, Verdict};
+use crate::model::result::{Judgement, Receipt, Shared, Standing, StoredResult};
+use crate::model::run::{GateStatus, Run};
+use crate::model::session::Session;
+use crate::model::state::State;
+
+/// Earlier judgements that one answer or receipt lists at most.
+pub const MAX_EARLIER: usize = 20;
+
+/// Everything that a stored result is checked against once more.
+pub struct Evidence {
+    /// The result.
+    pub result: StoredResult,
+    /// The value in its blob.
+    pub body: serde_json::Value,
+    /// Its job, from the log.
+    pub job: Job,
+    /// Its job, from the blob.
+    pub frozen: FrozenJob,
+    /// Its attempt.
+    pub attempt: Attempt,
+    /// Its handoff.
+    pub handoff: Handoff,
+    /// The ancestors of the session that asked.
+    pub ancestors: Vec<SessionId>,
+    /// The session that asked.
+    pub source: Session,
+    /// The session that answered.
+    pub worker: Session,
+}
+
+impl Evidence {
+    /// What is known of source and worker.
+    fn facts(&self, claim: &Claim) -> independence::Facts<'_> {
+        independence::Facts {
+            source: &self.source.id,
+            ancestors: &self.ancestors,
+            source_native: self.source.native.as_deref(),
+            worker: &self.worker,
+            frozen_by: &self.job.frozen_by,
+            // The result exists because its attempt's nonce came back.
+            nonce_returned: self.attempt.result.as_ref() == Some(&self.result.id),
+            named: claim.named(self.attempt.transport),
+        }
+    }
+
+    /// All thirteen checks, run anew from the stored bytes.
+    pub fn checks(&self) -> Vec<Check> {
+        let claim = Claim::stored(&self.result, &self.body);
+        let got = self.attempt.result.as_ref().map_or_else(|| "no result".to_owned(), ToString::to_string);
+        let against = Against {
+            frozen: &self.frozen,
+            job: &self.job,
+            attempt: &self.attempt,
+            attempt_check: Check::equal("attempt", self.result.id.to_string(), got),
+            independence: self.facts(&claim),
+        };
+        binding::bind(&claim, &against)
+    }
+
+    /// The grounds of its independence grade, line by line.
+    pub fn grounds(&self) -> Vec<Check> {
+        independence::grounds(&self.facts(&Claim::stored(&self.result, &self.body)))
+    }
+}
+
+/// Everything that a consumption is decided on.
+pub struct Consume {
+    /// The result and what it is checked against.
+    pub evidence: Evidence,
+    /// Who applies it.
+    pub consumer: Name,
+    /// The reason for applying a contested result.
+    pub contested: Option<String>,
+    /// The session that acts, and its current run.
+    pub acting: (Session, Run),
+    /// The receipt of this consumer for this result.
+    pub held: Option<Receipt>,
+    /// The receipt of this consumer for this question.
+    pub held_for_question: Option<Receipt>,
+    /// The bindings that a checkpoint carries over.
+    pub bindings: Bindings,
+}
+
+/// What came of a consumption.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+pub struct Consumed {
+    /// `new`, or `already` for a repeat.
+    pub application: Application,
+    /// The receipt.
+    pub receipt: ReceiptId,
+    /// The result.
+    pub result: ResultId,
+    /// The verdict and where it leads.
+    pub outcome: Verdict,
+    /// The gate that moved, where the consumer is its name.
+    pub gate: Option<Name>,
+    /// Its state then.
+    pub gate_status: Option<GateStatus>,
+    /// The run that it moved on.
+    pub run: Option<RunId>,
+}
+
+crate::words! {
+    /// Whether a consumption applied something.
+    Application {
+        /// It did, now.
+        New = "new",
+        /// It had been applied before; nothing was written.
+        Already = "already",
+    }
+}
+
+/// Applies a result for a consumer, once.
+///
+/// # Errors
+/// `not_consumable`; `contested` and `receipt_conflict` as recorded refusals; `semantic_invalid` where a
+/// check no longer holds.
+pub fn consume(turn: &mut Turn<'_>, consume: Consume) -> Result<Decision<Consumed>> {
+    let result = &consume.evidence.result;
+    let checked = result.checked.clone().ok_or_else(|| not_consumable(&result.id, "it was never checked"))?;
+    if checked.standing == Standing::Surplus {
+        return Err(not_consumable(&result.id, "it is surplus: another result answered the question first"));
+    }
+    if let Some(receipt) = &consume.held {
+        return already(&consume, receipt);
+    }
+    if let Some(other) = &consume.held_for_question {
+        return Ok(conflict(&consume, other));
+    }
+    if checked.standing == Standing::Contested && consume.contested.is_none() {
+        return Err(contested(turn.state, result));
+    }
+    let checks = consume.evidence.checks();
+    if !failed(&checks).is_empty() {
+        return Err(super::answer::binding_error(&consume.evidence.job.id, checks));
+    }
+    apply(turn, consume, checked.verdict, checks)
+}
+
+fn not_consumable(result: &ResultId, why: &str) -> Error {
+    Error::new(Kind::NotConsumable, format!("result {result} cannot be consumed")).because(why)
+}
+
+fn contested(state: &State, result: &StoredResult) -> Error {
+    let verdicts = state.history(&result.fingerprint).verdicts.join(", then ");
+    Error::new(Kind::Contested, format!("result {} follows a different readable verdict", result.id))
+        .because(format!("verdicts that came in for this question: {verdicts}"))
+        .fix(format!("look at both, then nf consume {} --as NAME --contested REASON", result.id))
+        .details(serde_json::json!({"result": result.id}))
+}
+
+fn already(consume: &Consume, receipt: &Receipt) -> Result<Decision<Consumed>> {
+    if receipt.result_hash != consume.evidence.result.blob {
+        return Ok(conflict(consume, receipt));
+    }
+    let gate = consume.acting.1.pending.gates.get(&consume.consumer);
+    Ok(Decision::nothing(Consumed {
+        application: Application::Already,
+        receipt: receipt.id.clone(),
+        result: receipt.source.clone(),
+        outcome: receipt.outcome.clone(),
+        gate: gate.map(|_| consume.consumer.clone()),
+        gate_status: gate.map(|gate| gate.status),
+        run: gate.map(|_| consume.acting.1.id.clone()),
+    }))
+}
+
+fn conflict(consume: &Consume, other: &Receipt) -> Decision<Consumed> {
+    let result = &consume.evidence.result;
+    let event = Event::ConflictRefused {
+        kind: ConflictKind::Receipt,
+        attempt: None,
+        result: Some(result.id.clone()),
+        consumer: Some(consume.consumer.clone()),
+        value: Some(result.blob),
+    };
+    let error = Error::new(
+        Kind::ReceiptConflict,
+        format!("{} has applied another result for this question", consume.consumer),
+    )
+    .because(format!("want {} (receipt {}), got {}", other.result_hash, other.id, result.blob))
+    .fix(format!("stop and look: nf show {}; nothing was applied", other.id))
+    .details(serde_json::json!({"receipt": other.id, "want": other.result_hash, "got": result.blob}));
+    Decision::refused(vec![event], error)
+}
+
+fn apply(
+    turn: &mut Turn<'_>,
+    consume: Consume,
+    verdict: Verdict,
+    checks: Vec<Check>,
+) -> Result<Decision<Consumed>> {
+    let evidence = &consume.evidence;
+    let (result, job) = (&evidence.result, &evidence.job);
+    let (session, run) = &consume.acting;
+    let contested = consume.contested.as_deref().map(|reason| turn.text(reason));
+    let receipt = Receipt {
+        id: turn.id()?,
+        source: result.id.clone(),
+        consumer: consume.consumer.clone(),
+        result_hash: result.blob,
+        fingerprint: result.fingerprint.clone(),
+        outcome: verdict.clone(),
+        attempt: evidence.attempt.id.clone(),
+        checks: checks.clone(),
+        history: turn.state.history(&result.fingerprint),
+        earlier: earlier(turn.state, job),
+        contested,
+        seq: turn.seq(),
+        at: turn.at(),
+    };
+    let mut events = vec![
+        Event::validated(result.id.clone(), consume.consumer.clone(), &checks),
+        Event::ReceiptRecorded { receipt: receipt.clone() },
+    ];
+    let mut consumed = Consumed {
+        application: Application::New,
+        receipt: receipt.id,
+        result: result.id.clone(),
+        outcome: verdict.clone(),
+        gate: None,
+        gate_status: None,
+        run: None,
+    };
+    if consume.consumer == evidence.handoff.gate {
+        let to = gate_status(verdict.polarity);
+        events.push(Event::GateMoved {
+            run: run.id.clone(),
+            gate: consume.consumer.clone(),
+            to,
+            handoff: Some(evidence.handoff.id.clone()),
+            result: Some(result.id.clone()),
+            verdict: Some(verdict.clone()),
+        });
+        consumed.gate = Some(consume.consumer.clone());
+        consumed.gate_status = Some(to);
+        consumed.run = Some(run.id.clone());
+        if verdict.polarity == Polarity::Fail {
+            // Repair will change the judged text: from here it is for re-reading, not exact.
+            let bindings = checkpoint::loosen(&consume.bindings, &job.places);
+            let pending = CheckpointPending { handoff: None, gate: Some(consume.consumer.clone()) };
+            let saved = Saved { session, run, boundary: Boundary::Other, pending };
+            events.push(Event::CheckpointSaved { checkpoint: checkpoint::save(turn, saved, bindings)? });
+        }
+    }
+    Ok(Decision::new(events, consumed))
+}
+
+fn gate_status(polarity: Polarity) -> GateStatus {
+    match polarity {
+        Polarity::Pass => GateStatus::Passed,
+        Polarity::Fail => GateStatus::Rejected,
+        Polarity::Neutral | Polarity::None => GateStatus::Answered,
+    }
+}
+
+/// Judgements of the same artifacts or the same subject under other questions, newest first.
+pub fn earlier(state: &State, job: &Job) -> Vec<Judgement> {
+    let mut found: Vec<Judgement> = Vec::new();
+    let artifacts = job.places.iter().map(|place| place.hash.hex());
+    let keys = artifacts.chain([format!("subject {}", job.subject)]);
+    for judgement in keys.flat_map(|key| state.judgements(&key).take(MAX_EARLIER).collect::<Vec<_>>()) {
+        let listed = found.iter().any(|held| held.result == judgement.result);
+        if judgement.fingerprint != job.fingerprint && !listed {
+            found.push(judgement);
+        }
+    }
+    // What judged the same bytes comes first: that is where shopping would show.
+    found.sort_by_key(|judgement| judgement.shares == Shared::Subject);
+    found.truncate(MAX_EARLIER);
+    found
+}
