@@ -96,6 +96,11 @@ impl Locked<'_> {
         Ok(Some(opened.size))
     }
 
+    /// Closes the segment that was open to append; another file may stand in its place now.
+    pub fn forget_segment(&mut self) {
+        self.segment = None;
+    }
+
     /// The line of the next record; refused before anything is written where it is too long.
     pub fn draft(&self, folded: &Folded, entry: &Entry<'_>, now: Time) -> Result<(record::Line, Place)> {
         let draft = Draft {

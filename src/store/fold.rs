@@ -137,7 +137,7 @@ impl Store {
 
     /// Whether a line that is whole in itself follows a damaged one: then it is no torn end.
     pub(super) fn valid_after(&self, damage: &Damage) -> Result<bool> {
-        super::scan::sealed_from(self.log()?, damage.segment, damage.byte)
+        super::lines::sealed_from(self.log()?, damage.segment, damage.byte)
     }
 
     /// Refuses to write where a newer program wrote.

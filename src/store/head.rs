@@ -205,10 +205,45 @@ impl HeadFile {
         Ok(())
     }
 
+    /// Puts a new head file in place, durably, whose only slot is the newest of this one, or `head`.
+    pub fn renew(&mut self, head: Option<Head>, folder: &Folder, store: &str) -> Result<()> {
+        let mut bytes = blank();
+        let turn = self.slots.newest().map_or(0, |newest| newest.turn) + 1;
+        if let Some(head) = head.or_else(|| self.slots.newest().cloned()) {
+            bytes[..SLOT].copy_from_slice(&Head { turn, ..head }.encode());
+        }
+        folder.put(HEAD, &bytes, folder.access.file())?;
+        *self = Self::open(folder, store)?;
+        Ok(())
+    }
+
     /// Makes head durable.
     pub fn sync(&self, folder: &Folder) -> Result<()> {
         files::sync_bytes(&self.file, &folder.member(HEAD))
     }
+}
+
+/// What is wrong with the bytes of a head file, in words; also what its slots do not need.
+pub(super) fn faults(bytes: &[u8], store: &str) -> Vec<String> {
+    let blank = blank();
+    let mut faults = Vec::new();
+    if bytes.len() != WHOLE {
+        faults.push(format!("it has {} bytes, not {WHOLE}", bytes.len()));
+        return faults;
+    }
+    for (number, at) in [(1, 0), (2, STRIDE)] {
+        let slot = &bytes[at..at + SLOT];
+        match Head::decode(slot) {
+            Some(head) if head.store == store => {}
+            Some(_) => faults.push(format!("slot {number} is of another store")),
+            None if slot == &blank[at..at + SLOT] => {}
+            None => faults.push(format!("slot {number} is unreadable")),
+        }
+    }
+    if bytes[SLOT..STRIDE] != blank[SLOT..STRIDE] {
+        faults.push("the bytes between its slots are not blank".to_owned());
+    }
+    faults
 }
 
 /// A head file without a slot.

@@ -6,19 +6,25 @@
 
 mod append;
 mod blob;
+mod cites;
 mod damage;
+mod doctor;
 mod files;
 mod finding;
+mod fix;
 mod fold;
 mod head;
 mod init;
+mod lines;
 pub mod lock;
+mod mend;
 mod record;
 mod records;
 mod recover;
 mod request;
 mod scan;
 mod side;
+mod survey;
 mod transact;
 mod verify;
 

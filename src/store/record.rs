@@ -103,8 +103,8 @@ pub(super) struct Envelope {
 pub(super) enum Read {
     /// Understood.
     Record(Box<Record>),
-    /// Written by a newer program; its number, format and the hash before it.
-    Newer { v: u32, seq: u64, prev: Hash },
+    /// Written by a newer program: only its place is understood.
+    Newer { v: u32, seq: u64, prev: Hash, hash: Hash },
 }
 
 /// Reads a line without its newline.
@@ -112,17 +112,13 @@ pub(super) enum Read {
 /// # Errors
 /// The hash does not fit the bytes; says how, as far as the line alone shows it.
 pub(super) fn read(line: &[u8]) -> std::result::Result<Read, Flaw> {
-    if sealed(line).is_none() {
-        return Err(flaw(line));
-    }
+    let hash = sealed(line).ok_or_else(|| flaw(line))?;
     if let Ok(record) = serde_json::from_slice::<Record>(line) {
         return Ok(Read::Record(Box::new(record)));
     }
     // The bytes are as they were written: a newer program knew more events than this one.
-    match serde_json::from_slice::<Envelope>(line) {
-        Ok(envelope) => Ok(Read::Newer { v: envelope.v, seq: envelope.seq, prev: envelope.prev }),
-        Err(_) => Err(Flaw::Bits),
-    }
+    let Envelope { v, seq, prev } = serde_json::from_slice(line).map_err(|_| Flaw::Bits)?;
+    Ok(Read::Newer { v, seq, prev, hash })
 }
 
 /// What happened to a line whose hash does not fit.

@@ -1,18 +1,14 @@
 //! Reading the log forward: line by line, each verified against its own hash and against the record
 //! before. Reads only; gives damage as data, so that each caller can judge it.
 
-use std::fs::File;
-
 use super::damage::{Damage, Flaw};
-use super::files::{self, Folder, Want};
+use super::files::{Folder, Want};
 use super::head::Head;
-use super::record::{self, LINE_LIMIT};
+use super::lines::{Lines, Piece, next_sealed};
+use super::record;
 use crate::error::{Error, Kind, Result};
 use crate::model::event::{Event, Record};
 use crate::model::hash::Hash;
-
-/// Bytes read at once.
-const CHUNK: usize = 256 * 1024;
 
 /// The file name of a segment.
 pub(super) fn segment_name(segment: u32) -> String {
@@ -116,71 +112,6 @@ pub(super) enum Limit {
     End,
 }
 
-/// A piece of a file between two newlines.
-enum Piece {
-    /// A line: where it stands in the buffer, without its newline.
-    Line(usize, usize),
-    /// Bytes without a newline at the end of the file, or more of them than a line may have.
-    Rest(usize, usize),
-    /// Nothing more.
-    End,
-}
-
-/// The lines of one file.
-struct Lines {
-    file: File,
-    /// Offset in the file of the buffer's end.
-    read: u64,
-    /// Offset after which nothing is read.
-    end: u64,
-    buffer: Vec<u8>,
-    from: usize,
-    /// Bytes of the buffer in which there is no newline after `from`.
-    searched: usize,
-}
-
-impl Lines {
-    fn new(file: File, offset: u64, end: u64) -> Self {
-        Self { file, read: offset, end, buffer: Vec::new(), from: 0, searched: 0 }
-    }
-
-    /// Reads more; false at the end.
-    fn fill(&mut self) -> std::io::Result<bool> {
-        let want = self.end.saturating_sub(self.read).min(CHUNK as u64) as usize;
-        self.buffer.drain(..self.from);
-        self.searched -= self.from;
-        self.from = 0;
-        let old = self.buffer.len();
-        self.buffer.resize(old + want, 0);
-        let count = files::read_at(&self.file, &mut self.buffer[old..], self.read)?;
-        self.buffer.truncate(old + count);
-        self.read += count as u64;
-        Ok(count > 0)
-    }
-
-    fn next(&mut self) -> std::io::Result<Piece> {
-        loop {
-            let unsearched = &self.buffer[self.searched..];
-            if let Some(at) = find_newline(unsearched) {
-                let line = Piece::Line(self.from, self.searched + at);
-                self.from = self.searched + at + 1;
-                self.searched = self.from;
-                return Ok(line);
-            }
-            self.searched = self.buffer.len();
-            let overlong = self.searched - self.from >= LINE_LIMIT;
-            if overlong || !self.fill()? {
-                let rest = Piece::Rest(self.from, self.searched);
-                return Ok(if self.searched > self.from { rest } else { Piece::End });
-            }
-        }
-    }
-}
-
-fn find_newline(bytes: &[u8]) -> Option<usize> {
-    bytes.iter().position(|byte| *byte == b'\n')
-}
-
 /// A verified walk over the log.
 pub(super) struct Scan<'a> {
     log: &'a Folder,
@@ -226,20 +157,49 @@ impl<'a> Scan<'a> {
         let read = record::read(self.bytes(from, to)).map_err(|flaw| self.place.damage(flaw))?;
         let length = (to - from + 1) as u64;
         match read {
-            record::Read::Newer { v, seq, prev } => {
-                self.follows(seq, prev)?;
+            record::Read::Newer { v, seq, prev, hash } => {
+                self.place.follows(seq, prev)?;
+                let (offset, line) = (self.place.offset + length, self.place.line + 1);
+                self.place = Place { segment: self.place.segment, offset, line, seq, hash, closed: false };
                 let message = format!("record {seq} (format {v}) was written by a newer nf");
                 Err(Error::new(Kind::NewerFormat, message).into())
             }
             record::Read::Record(record) => {
-                self.check(&record)?;
+                self.place.check(&record, self.store)?;
                 self.place = self.place.after(&record, length);
                 Ok(Some(*record))
             }
         }
     }
 
-    /// The bytes of the record given last, without its newline.
+    /// Goes on behind damage, at the next line that is whole in itself, trusting it for its place; false where
+    /// there is none. For a walk that wants to see all damage.
+    pub fn resume(&mut self, flaw: Flaw) -> Result<bool> {
+        let end = match &self.limit {
+            Limit::Head(head) => (head.segment, head.offset),
+            Limit::End => (u32::MAX, u64::MAX),
+        };
+        let mut at = (self.place.segment, self.place.offset, self.place.line);
+        // The line here is the damaged one, unless it is whole and only what should precede it is missing.
+        let mut skip = u32::from(!matches!(flaw, Flaw::Order | Flaw::Chain));
+        loop {
+            if let Some(place) = next_sealed(self.log, at, skip)? {
+                let found = (place.segment, place.offset) < end;
+                if found {
+                    (self.place, self.lines) = (place, None);
+                }
+                return Ok(found);
+            }
+            let known_end = end.0 != u32::MAX;
+            if at.0 >= end.0 || (!known_end && !self.log.has(&segment_name(at.0 + 1))?) {
+                return Ok(false);
+            }
+            at = (at.0 + 1, 0, 0);
+            skip = 0;
+        }
+    }
+
+    /// The bytes of the line read last, without its newline.
     pub fn last_line(&self) -> &[u8] {
         self.bytes(self.last.0, self.last.1)
     }
@@ -295,59 +255,42 @@ impl<'a> Scan<'a> {
             Error::io(format!("read of {}", self.log.member(&name).display()), &error).into()
         })
     }
+}
 
-    fn follows(&self, seq: u64, prev: Hash) -> std::result::Result<(), Damage> {
-        let expected = self.place.seq + 1;
-        if seq == expected && prev == self.place.hash {
+impl Place {
+    /// Whether a record of this number, on this hash, is the next one.
+    pub fn follows(&self, seq: u64, prev: Hash) -> std::result::Result<(), Damage> {
+        let expected = self.seq + 1;
+        if seq == expected && prev == self.hash {
             return Ok(());
         }
         let flaw = match seq {
             _ if seq == expected => Flaw::Chain,
-            _ if seq < expected && self.place.seq > 0 => Flaw::Repeated,
+            _ if seq < expected && self.seq > 0 => Flaw::Repeated,
             _ => Flaw::Order,
         };
-        Err(self.place.damage(flaw))
+        Err(self.damage(flaw))
     }
 
     /// Everything about a whole line that the lines before decide.
-    fn check(&self, record: &Record) -> std::result::Result<(), Damage> {
+    pub fn check(&self, record: &Record, store: &str) -> std::result::Result<(), Damage> {
         self.follows(record.seq, record.prev)?;
         let opens = match record.events.first() {
-            Some(Event::SegmentOpened { segment, store, last }) => {
-                *segment == self.place.segment && store == self.store && *last == record.prev
+            Some(Event::SegmentOpened { segment, store: id, last }) => {
+                *segment == self.segment && id == store && *last == record.prev
             }
             _ => false,
         };
-        if opens != (self.place.offset == 0) {
-            return Err(self.place.damage(Flaw::Foreign));
+        if opens != (self.offset == 0) {
+            return Err(self.damage(Flaw::Foreign));
         }
         match record.events.last() {
             Some(Event::SegmentClosed { segment, bytes, .. })
-                if (*segment, *bytes) != (self.place.segment, self.place.offset) =>
+                if (*segment, *bytes) != (self.segment, self.offset) =>
             {
-                Err(self.place.damage(Flaw::Segment))
+                Err(self.damage(Flaw::Segment))
             }
             _ => Ok(()),
-        }
-    }
-}
-
-/// Whether a line that is whole in itself begins at or after a byte of a segment: then what is wrong there
-/// is no torn end.
-pub(super) fn sealed_from(log: &Folder, segment: u32, byte: u64) -> Result<bool> {
-    let name = segment_name(segment);
-    let Some(opened) = log.open(&name, Want::Read)? else { return Ok(false) };
-    let mut lines = Lines::new(opened.file, byte, u64::MAX);
-    loop {
-        let piece = lines
-            .next()
-            .map_err(|error| Error::io(format!("read of {}", log.member(&name).display()), &error))?;
-        match piece {
-            Piece::Line(from, to) if record::sealed(&lines.buffer[from..to]).is_some() => return Ok(true),
-            Piece::Line(..) => {}
-            // An overlong line is passed over piece by piece; at the end of the file nothing follows.
-            Piece::Rest(_, to) => lines.from = to,
-            Piece::End => return Ok(false),
         }
     }
 }

@@ -1,12 +1,26 @@
-//! Verification: everything recorded is hashed again. Reads only.
+//! Verification: everything recorded is hashed again, in one pass and bounded memory. Reads only, takes no
+//! lock, and looks twice at what may have changed under its eyes.
 
-use super::finding::Finding;
+use std::collections::BTreeSet;
+
+use super::blob;
+use super::cites::cited;
+use super::damage::{Damage, Flaw};
+use super::files::{Folder, Want};
+use super::finding::{Finding, Severity};
+use super::head::Head;
+use super::recover::copy;
+use super::scan::{Limit, Place, Scan, Stop, segment_name};
+use super::side::{mark_bytes, mark_name};
 use super::{Position, Store};
-use crate::error::Result;
-use crate::model::event::Record;
+use crate::error::{Kind, Result};
+use crate::model::event::{Event, Record};
+use crate::model::hash::{Hash, Hasher};
+use crate::model::id::{AttemptId, Name, ReceiptId, ResultId};
+use crate::model::result::Receipt;
 
 /// What a verification saw.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verified {
     /// Records verified.
     pub records: u64,
@@ -24,47 +38,329 @@ pub struct Verified {
     pub head: Option<Position>,
 }
 
+/// Called with bytes done and bytes in all.
+pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
+
 impl Store {
-    /// Verifies every record, chain, segment, blob and receipt mark, in one pass and bounded memory.
+    /// Verifies every record, chain, segment, blob and receipt mark.
     ///
-    /// `progress` gets bytes done and bytes in all; `each` gets every record in order.
+    /// `progress` gets bytes done and bytes in all; `each` gets every record in order, so that a caller can
+    /// run its rules over history.
     ///
     /// # Errors
     /// Something could not be read at all. Damage is a finding.
-    pub fn verify(
-        &self,
-        progress: &mut dyn FnMut(u64, u64),
-        each: &mut dyn FnMut(&Record),
-    ) -> Result<Verified> {
-        let _ = (progress, each);
-        Err(crate::error::Error::new(crate::error::Kind::Io, "not built yet"))
+    pub fn verify(&self, progress: Progress<'_>, each: &mut dyn FnMut(&Record)) -> Result<Verified> {
+        let mut audit = Audit::new(self, true)?;
+        audit.log(progress, each)?;
+        audit.marks()?;
+        audit.blobs(progress)?;
+        audit.seen.findings.splice(0..0, super::survey::head_findings(self)?);
+        Ok(audit.seen)
     }
 
-    /// Whether the store holds exactly this record.
+    /// Whether the store holds exactly this record, in the part that head covers.
     ///
     /// # Errors
-    /// Damage before it, or a failed read.
+    /// Damage up to it, or a failed read.
     pub fn contains(&self, position: &Position) -> Result<bool> {
         match self.records(position.seq).next() {
-            Some(record) => record.map(|record| record.hash == position.hash && record.seq == position.seq),
+            Some(record) => record.map(|record| (record.seq, record.hash) == (position.seq, position.hash)),
             None => Ok(false),
         }
     }
+}
 
-    /// Everything that is not as it should be; changes nothing.
-    ///
-    /// # Errors
-    /// Something could not be looked at.
-    pub fn findings(&self) -> Result<Vec<Finding>> {
-        Ok(Vec::new())
+/// One pass over everything recorded.
+pub(super) struct Audit<'a> {
+    store: &'a Store,
+    hash_blobs: bool,
+    /// Marks that were there before head was read: each must have its record.
+    there: BTreeSet<String>,
+    /// Receipts whose marks are not there, or empty.
+    unmarked: Vec<(ResultId, Name, ReceiptId)>,
+    /// Marks that have no record.
+    pub foreign: Vec<String>,
+    cited: Vec<Hash>,
+    /// Attempts that have not ended.
+    pub active: BTreeSet<AttemptId>,
+    total: u64,
+    /// What came of it.
+    pub seen: Verified,
+    /// Where the first damage of the log is.
+    pub damage: Option<Damage>,
+    /// Behind the last record seen.
+    pub place: Option<Place>,
+    /// Blobs whose bytes are not what their names say, and whether a record cites them.
+    pub bad_blobs: Vec<(Hash, bool)>,
+}
+
+impl<'a> Audit<'a> {
+    pub fn new(store: &'a Store, hash_blobs: bool) -> Result<Self> {
+        // A mark is written after head: what is there now has its record before what head covers next.
+        let there = match store.folder.folder("receipts")? {
+            Some(folder) => folder.names()?.into_iter().filter(|name| name.parse::<Hash>().is_ok()).collect(),
+            None => BTreeSet::new(),
+        };
+        Ok(Self {
+            store,
+            hash_blobs,
+            there,
+            unmarked: Vec::new(),
+            foreign: Vec::new(),
+            cited: Vec::new(),
+            active: BTreeSet::new(),
+            total: 0,
+            seen: Verified::default(),
+            damage: None,
+            place: None,
+            bad_blobs: Vec::new(),
+        })
     }
 
-    /// Mends what can be mended and says what was done.
-    ///
-    /// # Errors
-    /// The lock is not had; a failed write or sync.
-    pub fn fix(&self, source: &crate::model::time::Source, accept_loss: bool) -> Result<Vec<Finding>> {
-        let _ = (source, accept_loss);
-        Ok(Vec::new())
+    fn find(&mut self, code: &str, severity: Severity, what: impl Into<String>, fix: &str) {
+        self.seen.findings.push(Finding::new(code, severity, what, fix));
+    }
+
+    /// Every record up to head, and on behind damage.
+    pub fn log(&mut self, progress: Progress<'_>, each: &mut dyn FnMut(&Record)) -> Result<()> {
+        let head = self.store.head()?;
+        self.seen.head = head.as_ref().map(|head| Position { seq: head.seq, hash: head.hash });
+        self.total = self.log_bytes(head.as_ref())? + self.blob_bytes()?;
+        let limit = head.map_or(Limit::End, Limit::Head);
+        let log = self.store.log()?;
+        let id = &self.store.info.store_id;
+        let mut scan = Scan::new(log, id, Place::start(self.store.info_hash), limit.clone());
+        let mut hasher = Hasher::default();
+        loop {
+            let before = scan.place.clone();
+            match scan.next() {
+                Ok(None) => break,
+                Ok(Some(record)) => {
+                    self.record(&record, &mut hasher, &scan);
+                    each(&record);
+                    if self.seen.records % 1024 == 0 {
+                        progress(self.seen.bytes, self.total);
+                    }
+                }
+                Err(Stop::Damage(damage)) => {
+                    // What changed meanwhile is read again before it is called damage.
+                    let mut again = Scan::new(log, id, before.clone(), limit.clone());
+                    if again.next().is_ok() {
+                        scan = Scan::new(log, id, before, limit.clone());
+                    } else if !self.damaged(&damage, &limit)? || !scan.resume(damage.flaw)? {
+                        break;
+                    }
+                }
+                Err(Stop::Error(error)) if error.kind == Kind::NewerFormat => {
+                    self.seen.records += 1;
+                    hasher.update(scan.last_line());
+                    hasher.update(b"\n");
+                    self.find("newer_format", Severity::Warning, error.to_string(), "update nf");
+                }
+                Err(Stop::Error(error)) => return Err(error),
+            }
+        }
+        self.seen.segments = scan.place.segment;
+        self.place = Some(scan.place);
+        progress(self.seen.bytes, self.total);
+        Ok(())
+    }
+
+    fn record(&mut self, record: &Record, hasher: &mut Hasher, scan: &Scan<'_>) {
+        match record.events.first() {
+            Some(Event::SegmentOpened { .. }) => *hasher = Hasher::default(),
+            Some(Event::SegmentClosed { segment, hash, .. }) if hasher.finish() != *hash => {
+                // Where lines before were damaged this only says it again.
+                if self.damage.is_none() {
+                    let damage = Damage { segment: *segment, line: 0, byte: 0, flaw: Flaw::Segment };
+                    self.find("damage", Severity::Error, format!("log: {damage}"), "nf doctor");
+                }
+            }
+            _ => {}
+        }
+        hasher.update(scan.last_line());
+        hasher.update(b"\n");
+        self.seen.bytes += scan.last_line().len() as u64 + 1;
+        self.seen.records += 1;
+        for event in &record.events {
+            self.cited.extend(cited(event));
+            match event {
+                Event::HandoffClaimed { attempt } => drop(self.active.insert(attempt.id.clone())),
+                Event::ReceiptRecorded { receipt } => self.receipt(receipt),
+                _ => {}
+            }
+            if let Some(attempt) = event.ended_attempt() {
+                self.active.remove(attempt);
+            }
+        }
+    }
+
+    /// Notes damage; false where nothing behind it can be read as records.
+    fn damaged(&mut self, damage: &Damage, limit: &Limit) -> Result<bool> {
+        let open_end = matches!(limit, Limit::End) && damage.flaw == Flaw::Torn;
+        if open_end && !self.store.valid_after(damage)? {
+            self.find("torn", Severity::Warning, format!("log: {damage}"), "nf doctor --fix");
+            return Ok(false);
+        }
+        if self.damage.is_none() {
+            self.damage = Some(damage.clone());
+        }
+        let what = match (damage.segment, damage.line, damage.flaw) {
+            (1, 1, Flaw::Chain) => format!("store.json is not what record 1 stands on ({damage})"),
+            _ => format!("log: {damage}"),
+        };
+        let fix = "restore the log from a copy, or nf doctor --fix";
+        self.find("damage", Severity::Error, what, fix);
+        Ok(damage.flaw != Flaw::Head)
+    }
+
+    fn receipt(&mut self, receipt: &Receipt) {
+        self.seen.receipts += 1;
+        self.there.remove(&mark_name(&receipt.source, &receipt.consumer));
+        let key = (receipt.source.clone(), receipt.consumer.clone(), receipt.id.clone());
+        match self.store.mark(&receipt.source, &receipt.consumer) {
+            Ok(Some(bytes)) if bytes == mark_bytes(receipt) => {}
+            Ok(None) => self.unmarked.push(key),
+            Ok(Some(bytes)) if bytes.is_empty() => self.unmarked.push(key),
+            Ok(Some(_)) => {
+                let name = mark_name(&receipt.source, &receipt.consumer);
+                let what = format!("receipts/{name} is not the mark of receipt {}", receipt.id);
+                self.find(
+                    "mark_damaged",
+                    Severity::Error,
+                    what,
+                    "nf doctor --fix writes it again from the record",
+                );
+            }
+            Err(error) => {
+                let what = format!("the mark of receipt {}: {error}", receipt.id);
+                self.find("mark_unreadable", Severity::Error, what, "nf doctor");
+            }
+        }
+    }
+
+    /// Marks and records, compared.
+    pub fn marks(&mut self) -> Result<()> {
+        // A writer may have been between head and mark when its record was read.
+        for key in std::mem::take(&mut self.unmarked) {
+            if self.store.mark(&key.0, &key.1)?.is_none_or(|bytes| bytes.is_empty()) {
+                self.unmarked.push(key);
+            }
+        }
+        if let Some((_, _, first)) = self.unmarked.first() {
+            let what = format!("{} receipt(s) without a mark (first: {first})", self.unmarked.len());
+            self.find("mark_missing", Severity::Note, what, "nf doctor --fix writes them again");
+        }
+        if self.damage.is_some() {
+            return Ok(());
+        }
+        for name in std::mem::take(&mut self.there) {
+            let empty =
+                self.store.folder.folder("receipts")?.map_or(Ok(None), |folder| folder.stat_of(&name));
+            if empty?.is_none_or(|stat| stat.st_size == 0) {
+                continue;
+            }
+            let what = format!("receipts/{name} marks a receipt that the log lacks");
+            let fix = "restore the log from a copy, or nf doctor --fix --accept-loss";
+            self.find("receipt_lost", Severity::Error, what, fix);
+            self.foreign.push(name);
+        }
+        Ok(())
+    }
+
+    /// Every cited blob, and those that nothing cites.
+    pub fn blobs(&mut self, progress: Progress<'_>) -> Result<()> {
+        let mut cited = std::mem::take(&mut self.cited);
+        cited.sort_unstable();
+        cited.dedup();
+        let mut found = vec![false; cited.len()];
+        let mut uncited = 0u64;
+        let blobs = self.store.folder.folder("blobs")?;
+        let shelves = blobs.as_ref().map_or(Ok(Vec::new()), Folder::names)?;
+        for shelf in shelves.iter().filter_map(|name| blobs.as_ref()?.folder(name).transpose()) {
+            let shelf = shelf?;
+            for name in shelf.names()? {
+                let Ok(hash) = name.parse::<Hash>() else { continue };
+                let place = cited.binary_search(&hash);
+                match place {
+                    Ok(at) => found[at] = true,
+                    Err(_) => uncited += 1,
+                }
+                if self.hash_blobs {
+                    self.one_blob(&shelf, &hash, place.is_ok())?;
+                    progress(self.seen.bytes, self.total);
+                }
+            }
+        }
+        for (hash, _) in cited.iter().zip(found).filter(|(_, found)| !found) {
+            let what = format!("blob {hash} is cited and missing");
+            self.find("blob_missing", Severity::Error, what, "put the blob back from a copy");
+        }
+        if uncited > 0 {
+            let what = format!("{uncited} blob(s) that no record cites");
+            self.find("blob_uncited", Severity::Note, what, "nothing: their writers died before the record");
+        }
+        Ok(())
+    }
+
+    fn one_blob(&mut self, shelf: &Folder, hash: &Hash, cited: bool) -> Result<()> {
+        let name = hash.hex();
+        let opened = match shelf.open(&name, Want::Read) {
+            Ok(Some(opened)) => opened,
+            Ok(None) => return Ok(()),
+            Err(error) => {
+                self.find("blob_unreadable", Severity::Error, error.to_string(), "nf doctor");
+                return Ok(());
+            }
+        };
+        let mut hasher = Hasher::default();
+        let read = copy(&opened.file, 0..opened.size, |bytes, _| {
+            hasher.update(bytes);
+            Ok(())
+        });
+        self.seen.blobs += 1;
+        self.seen.bytes += opened.size;
+        let misplaced = !shelf.path().ends_with(blob::shelf(hash));
+        if read.is_err() || hasher.finish() != *hash || misplaced {
+            let (severity, fix) = if cited {
+                (
+                    Severity::Error,
+                    "put the blob back from a copy; nf doctor --fix --accept-loss moves it to torn/",
+                )
+            } else {
+                (Severity::Warning, "nf doctor --fix moves it to torn/; no record cites it")
+            };
+            let what = format!("blob {hash} is damaged");
+            self.bad_blobs.push((*hash, cited));
+            self.find("blob_damaged", severity, what, fix);
+        }
+        Ok(())
+    }
+
+    fn log_bytes(&self, head: Option<&Head>) -> Result<u64> {
+        let mut bytes = 0;
+        for segment in 1.. {
+            match head {
+                Some(head) if head.segment == segment => return Ok(bytes + head.offset),
+                _ => {}
+            }
+            match self.store.log()?.stat_of(&segment_name(segment))? {
+                Some(stat) => bytes += stat.st_size as u64,
+                None => break,
+            }
+        }
+        Ok(bytes)
+    }
+
+    fn blob_bytes(&self) -> Result<u64> {
+        let (true, Some(blobs)) = (self.hash_blobs, self.store.folder.folder("blobs")?) else { return Ok(0) };
+        let mut bytes = 0;
+        for name in blobs.names()? {
+            let Some(shelf) = blobs.folder(&name)? else { continue };
+            for name in shelf.names()? {
+                bytes += shelf.stat_of(&name)?.map_or(0, |stat| stat.st_size as u64);
+            }
+        }
+        Ok(bytes)
     }
 }

@@ -1,0 +1,27 @@
+//! Which blobs an event cites. An event that names a blob and is not listed here would let the blob count
+//! as uncited; nothing else depends on this list.
+
+use crate::model::checkpoint::BindingsRef;
+use crate::model::event::{Event, Text};
+use crate::model::hash::Hash;
+
+/// The blobs that must exist because this event was recorded.
+pub(super) fn cited(event: &Event) -> Vec<Hash> {
+    match event {
+        Event::JobFrozen { job } => vec![job.blob],
+        Event::ResultStored { result } => vec![result.blob],
+        Event::ConflictRefused { value, .. } => value.iter().copied().collect(),
+        Event::CheckpointSaved { checkpoint } => match checkpoint.bindings {
+            BindingsRef::Blob(hash) => vec![hash],
+            BindingsRef::Inline(_) => Vec::new(),
+        },
+        Event::ReceiptRecorded { receipt } => {
+            let reason = match &receipt.contested {
+                Some(Text::Blob(hash)) => Some(*hash),
+                _ => None,
+            };
+            std::iter::once(receipt.result_hash).chain(reason).collect()
+        }
+        _ => Vec::new(),
+    }
+}
