@@ -161,7 +161,7 @@ kinds! {
     /// The store belongs to another user or is open to others.
     ForeignStore 1 "chown and chmod the store's folder, or make a shared one with nf init --shared";
     /// The file system is not known to keep locks and syncs.
-    UnsupportedFileSystem 1 "move the project to a local disk, or give --allow-fs if you know this one keeps locks";
+    UnsupportedFileSystem 1 "move the project to a local disk, or give --allow-fs if this one keeps locks";
     /// A newer nf wrote this store.
     NewerFormat 1 "update nf; this version reads what it understands and never writes";
     /// The command line is wrong.

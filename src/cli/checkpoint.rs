@@ -26,9 +26,11 @@ use crate::store::Gathered;
 #[derive(Debug, Subcommand)]
 pub enum CheckpointCommand {
     /// Bind files with the hashes they have now
-    #[command(after_help = "Example:\n  nf checkpoint save --boundary before_settlement --cursor ch01/settle \\\n    \
+    #[command(
+        after_help = "Example:\n  nf checkpoint save --boundary before_settlement \\\n    --cursor ch01/settle \
         --artifact chapter=manuscript/ch01.md --authority canon=canon/bible.md \\\n    \
-        --approval editor=approvals/ch01.txt,expires=2027-01-31T00:00:00Z")]
+        --approval editor=approvals/ch01.txt,expires=2027-01-31T00:00:00Z"
+    )]
     Save(Save),
 }
 
@@ -122,7 +124,12 @@ impl Save {
         Done::written(answer, SaveReport)
     }
 
-    fn gather(&self, ctx: &Context, opened: &Opened, state: &State) -> Result<Gathered<(Bindings, Bindings)>> {
+    fn gather(
+        &self,
+        ctx: &Context,
+        opened: &Opened,
+        state: &State,
+    ) -> Result<Gathered<(Bindings, Bindings)>> {
         let session = ctx.session(state)?;
         let held = load::newest_bindings(&opened.store, state, &session)?;
         let mut reader = Reader::new(&opened.project);
@@ -161,7 +168,8 @@ impl Save {
             let (reference, place) = named("--approval", text)?;
             let (path, expires_at) = match place.split_once(",expires=") {
                 Some((path, time)) => {
-                    let time = Time::from_str(time).map_err(|bad| Error::new(Kind::Usage, format!("--approval: {bad}")))?;
+                    let time = Time::from_str(time)
+                        .map_err(|bad| Error::new(Kind::Usage, format!("--approval: {bad}")))?;
                     (path.to_owned(), Some(time))
                 }
                 None => (place, None),

@@ -95,7 +95,8 @@ impl Consume {
         }
         let request = ctx.request(
             "consume",
-            json!({"source": self.source, "as": self.consumer, "contested": self.contested, "run": ctx.global.run}),
+            json!({"source": self.source, "as": self.consumer, "contested": self.contested,
+                "run": ctx.global.run}),
         );
         let answer = opened.store.transact(
             &opened.source,
@@ -106,9 +107,10 @@ impl Consume {
         let exit_verdict = self.exit_verdict;
         Done::written(answer, |consumed| {
             let passes = consumed.outcome.polarity == Polarity::Pass;
-            let note = consumed.gate.is_none().then(|| {
-                format!("no gate moved: {} is no gate of this result's handoff", self.consumer)
-            });
+            let note = consumed
+                .gate
+                .is_none()
+                .then(|| format!("no gate moved: {} is no gate of this result's handoff", self.consumer));
             let exit = if exit_verdict && !passes { Kind::NotPassing.exit() } else { 0 };
             ConsumeReport { consumed, note, exit }
         })
@@ -135,7 +137,9 @@ impl Consume {
         let rows = state.of_session(&session.id, IdKind::ResultId, None).take(1000);
         let results: Vec<StoredResult> = rows
             .filter_map(|row| state.get::<StoredResult>(&row.id.parse().ok()?))
-            .filter(|result| result.checked.as_ref().is_some_and(|checked| checked.standing != Standing::Surplus))
+            .filter(|result| {
+                result.checked.as_ref().is_some_and(|checked| checked.standing != Standing::Surplus)
+            })
             .collect();
         let (applied, fresh): (Vec<_>, Vec<_>) =
             results.into_iter().partition(|result| result.consumed.contains_key(&self.consumer));
@@ -167,7 +171,9 @@ impl Consume {
             (Some(_), None) => get(state, session.run.as_ref().ok_or_else(|| no_run(&session))?)?,
             (None, None) => return Err(no_run(&session)),
         };
-        if held.is_none() && opened.store.mark(&result.id, &self.consumer)?.is_some_and(|mark| !mark.is_empty()) {
+        if held.is_none()
+            && opened.store.mark(&result.id, &self.consumer)?.is_some_and(|mark| !mark.is_empty())
+        {
             return Err(mark_without_record(&result.id, &self.consumer));
         }
         let newest = load::newest_bindings(&opened.store, state, &session)?;
@@ -197,8 +203,11 @@ fn acting(ctx: &Context, state: &State, result: &StoredResult) -> Result<Session
 }
 
 fn no_run(session: &Session) -> Error {
-    Error::new(Kind::NotCurrentRun, format!("session {} is {} and has no current run", session.id, session.status))
-        .fix(crate::rules::lifecycle::way(&session.id, session.status))
+    Error::new(
+        Kind::NotCurrentRun,
+        format!("session {} is {} and has no current run", session.id, session.status),
+    )
+    .fix(crate::rules::lifecycle::way(&session.id, session.status))
 }
 
 fn nothing_back(state: &State, session: &Session) -> Error {

@@ -58,7 +58,10 @@ impl Report for Packs {
         if self.packs.is_empty() {
             return String::new();
         }
-        let rows = self.packs.iter().map(|pack| vec![pack.contract.clone(), pack.kind.clone(), pack.purpose.clone()]);
+        let rows = self
+            .packs
+            .iter()
+            .map(|pack| vec![pack.contract.clone(), pack.kind.clone(), pack.purpose.clone()]);
         table(&["CONTRACT", "KIND", "PURPOSE"], rows.collect())
     }
 
@@ -102,7 +105,10 @@ pub fn packs(store: &Store) -> Result<Vec<Contract>> {
             error
         })?;
         if all.iter().any(|other| other.reference() == pack.reference()) {
-            return Err(Error::new(Kind::BadInput, format!("{file}: {} stands twice in contracts/", pack.reference())));
+            return Err(Error::new(
+                Kind::BadInput,
+                format!("{file}: {} stands twice in contracts/", pack.reference()),
+            ));
         }
         all.push(pack);
     }

@@ -37,7 +37,8 @@ pub struct Global {
     #[arg(short, long, global = true)]
     pub quiet: bool,
     /// Use colour
-    #[arg(long, value_name = "WHEN", default_value = "auto", value_parser = ["auto", "always", "never"], global = true)]
+    #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
+    #[arg(value_parser = ["auto", "always", "never"])]
     pub color: String,
     /// Show the events that would be recorded, and record nothing
     #[arg(short = 'n', long, global = true)]
@@ -58,7 +59,8 @@ pub struct Global {
     #[arg(long, value_name = "KEY", global = true, value_parser = Name::from_str)]
     pub op: Option<Name>,
     /// How long to wait for the store lock
-    #[arg(long, value_name = "DURATION", default_value = "10s", global = true, value_parser = crate::model::time::parse_millis)]
+    #[arg(long, value_name = "DURATION", default_value = "10s", global = true)]
+    #[arg(value_parser = crate::model::time::parse_millis)]
     pub lock_timeout: u64,
     /// Use a file system that is not known to keep locks and syncs
     #[arg(long, global = true)]
@@ -143,7 +145,8 @@ impl Context {
         }
         let mut moment = (self.source.moment)();
         if let Some(text) = self.env.get("NF_NOW") {
-            moment.wall = Time::from_str(text).map_err(|bad| Error::new(Kind::Usage, format!("NF_NOW: {bad}")))?;
+            moment.wall =
+                Time::from_str(text).map_err(|bad| Error::new(Kind::Usage, format!("NF_NOW: {bad}")))?;
         }
         if let Some(text) = self.env.get("NF_BOOT") {
             moment = boot(text, moment.wall)?;
@@ -162,10 +165,17 @@ impl Context {
 
     /// The request of a command, for its operation key and its record.
     pub fn request(&self, command: &str, mut arguments: serde_json::Value) -> Request {
-        if let (Some(map), Some(session)) = (arguments.as_object_mut(), self.named("NF_SESSION", &self.global.session)) {
+        if let (Some(map), Some(session)) =
+            (arguments.as_object_mut(), self.named("NF_SESSION", &self.global.session))
+        {
             map.insert("session".to_owned(), session.into());
         }
-        Request { cmd: command.to_owned(), op: self.global.op.clone(), args: arguments, dry_run: self.global.dry_run }
+        Request {
+            cmd: command.to_owned(),
+            op: self.global.op.clone(),
+            args: arguments,
+            dry_run: self.global.dry_run,
+        }
     }
 
     fn named<'a>(&'a self, variable: &str, flag: &'a Option<String>) -> Option<&'a str> {
@@ -218,7 +228,9 @@ impl Context {
     pub fn current_run(&self, state: &State, session: &Session) -> Result<Option<Run>> {
         let current = current_run(state, session);
         match self.expected_run(state)? {
-            Some(named) if current.as_ref().map(|run| &run.id) != Some(&named) => Err(not_current(session, &named)),
+            Some(named) if current.as_ref().map(|run| &run.id) != Some(&named) => {
+                Err(not_current(session, &named))
+            }
             _ => Ok(current),
         }
     }
@@ -230,15 +242,19 @@ impl Context {
     pub fn need_run(&self, state: &State, session: &Session) -> Result<Run> {
         self.current_run(state, session)?.ok_or_else(|| {
             let way = crate::rules::lifecycle::way(&session.id, session.status);
-            Error::new(Kind::NotCurrentRun, format!("session {} is {} and has no current run", session.id, session.status))
-                .fix(way)
+            Error::new(
+                Kind::NotCurrentRun,
+                format!("session {} is {} and has no current run", session.id, session.status),
+            )
+            .fix(way)
         })
     }
 }
 
 fn boot(text: &str, wall: Time) -> Result<Moment> {
     let wrong = || {
-        Error::new(Kind::Usage, "NF_BOOT is not MACHINE/BOOT_ID/NAMESPACE/BOOTTIME_MS").because(format!("got {text:?}"))
+        Error::new(Kind::Usage, "NF_BOOT is not MACHINE/BOOT_ID/NAMESPACE/BOOTTIME_MS")
+            .because(format!("got {text:?}"))
     };
     let parts: Vec<&str> = text.split('/').collect();
     let [machine, boot_id, namespace, boottime] = parts[..] else { return Err(wrong()) };

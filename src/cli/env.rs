@@ -30,7 +30,8 @@ impl Env {
 
     /// The variables as `nf --help` lists them.
     pub fn help() -> String {
-        let lines: Vec<String> = VARIABLES.iter().map(|(name, what)| format!("  {name:<15} {what}")).collect();
+        let lines: Vec<String> =
+            VARIABLES.iter().map(|(name, what)| format!("  {name:<15} {what}")).collect();
         format!("Environment:\n{}", lines.join("\n"))
     }
 }

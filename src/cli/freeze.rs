@@ -10,7 +10,7 @@ use super::contract::find_contract;
 use super::ctx::{Context, Opened};
 use super::input::{Reader, config, file_or_stdin};
 use super::load;
-use super::output::{Done, Report};
+use super::output::{Done, Report, count};
 use crate::error::Result;
 use crate::model::checkpoint::{Bindings, Boundary, CheckpointPending};
 use crate::model::decision::{Decision, Turn};
@@ -65,12 +65,15 @@ impl Report for FrozenReport {
     }
 
     fn news(&self) -> Vec<String> {
-        let count = self.artifacts.len();
+        let artifacts = count(self.artifacts.len(), "artifact");
         let same = if self.new { "" } else { " (frozen before: same content, same job)" };
         let mut news =
-            vec![format!("fingerprint {}, {count} artifacts, {} bytes{same}", self.fingerprint, self.bytes)];
+            vec![format!("fingerprint {}, {artifacts}, {} bytes{same}", self.fingerprint, self.bytes)];
         if self.bytes > WARN_INPUT {
-            news.push("warning: over 256 KiB; many chats cut what is pasted: use packet --out or --for agent".to_owned());
+            news.push(
+                "warning: over 256 KiB; many chats cut what is pasted: use packet --out or --for agent"
+                    .to_owned(),
+            );
         }
         for judgement in &self.earlier {
             let verdict = judgement.verdict.clone().unwrap_or_else(|| "no verdict".to_owned());

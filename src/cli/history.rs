@@ -52,7 +52,11 @@ impl History {
         match event {
             Event::SessionCreated { session } => {
                 if session.status != Status::Created {
-                    self.wrong(seq, "lifecycle", format!("session {} was made {}", session.id, session.status));
+                    self.wrong(
+                        seq,
+                        "lifecycle",
+                        format!("session {} was made {}", session.id, session.status),
+                    );
                 }
                 self.sessions.insert(session.id.clone(), (session.status, session.version));
             }
@@ -81,14 +85,21 @@ impl History {
             Event::ReceiptRecorded { receipt } => {
                 let key = (receipt.source.clone(), receipt.consumer.clone());
                 if let Some(first) = self.receipts.insert(key, seq) {
-                    let what = format!("{} applied {} again, after record {first}", receipt.consumer, receipt.source);
+                    let what = format!(
+                        "{} applied {} again, after record {first}",
+                        receipt.consumer, receipt.source
+                    );
                     self.wrong(seq, "consumed_twice", what);
                 }
                 if self.standings.get(&receipt.source).is_none_or(|standing| *standing == Standing::Surplus) {
                     self.wrong(seq, "consumed_invalid", format!("{} is no valid result", receipt.source));
                 }
                 if receipt.seq != seq {
-                    self.wrong(seq, "receipt_place", format!("receipt {} says record {}", receipt.id, receipt.seq));
+                    self.wrong(
+                        seq,
+                        "receipt_place",
+                        format!("receipt {} says record {}", receipt.id, receipt.seq),
+                    );
                 }
             }
             _ => {}

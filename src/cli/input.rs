@@ -1,5 +1,5 @@
-//! What comes from outside: project files, the store's config, standard input. Paths from outside never
-//! leave the project, and never lead into the store.
+//! Files and streams of the user's: project files, the store's config, standard input, a packet's file.
+//! Paths from outside never leave the project, and never lead into the store.
 
 use std::fs::{File, OpenOptions};
 use std::io::Read;
@@ -145,6 +145,18 @@ pub fn file_or_stdin(path: Option<&Path>, folder: &Path, limit: u64) -> Result<V
     }
 }
 
+/// Writes a packet to a file of the user's. It holds a nonce: only its owner may read it.
+///
+/// # Errors
+/// `io`, `disk_full`.
+pub fn write_secret(path: &Path, text: &str) -> Result<()> {
+    use std::io::Write;
+    use std::os::unix::fs::OpenOptionsExt;
+    let opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+    let written = opened.and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_data()));
+    written.map_err(|error| Error::io(format!("writing {}", path.display()), &error))
+}
+
 /// A reply's bytes: one more than its limit is read, so that intake can say that it is too large.
 ///
 /// # Errors
@@ -186,7 +198,8 @@ pub fn config(store: &Store) -> Result<Declared> {
     let members = Members::new(what, &value, "", &["bindings"])?;
     let Some(bindings) = members.raw("bindings") else { return Ok(Declared::default()) };
     let inner = Members::new(what, bindings, "/bindings", &["authority", "compatibility"])?;
-    let compatibility: std::collections::BTreeMap<Name, String> = inner.get("compatibility")?.unwrap_or_default();
+    let compatibility: std::collections::BTreeMap<Name, String> =
+        inner.get("compatibility")?.unwrap_or_default();
     Ok(Declared {
         authority: inner.get("authority")?.unwrap_or_default(),
         compatibility: compatibility
@@ -238,7 +251,8 @@ impl<'a> Reader<'a> {
         let bytes = self.bytes(path, None, MAX_BOUND)?;
         let Some(pointer) = pointer else { return Ok(Hash::of(&bytes)) };
         let json = path.to_lowercase().ends_with(".json");
-        let parsed: std::result::Result<Value, _> = if json { json::parse(&bytes) } else { yaml::parse(&bytes) };
+        let parsed: std::result::Result<Value, _> =
+            if json { json::parse(&bytes) } else { yaml::parse(&bytes) };
         let value = parsed.map_err(|fault| fault.into_error(path))?;
         match value.pointer(pointer) {
             Some(found) => Ok(Hash::of(&canonical(found))),
@@ -254,10 +268,15 @@ impl<'a> Reader<'a> {
         let mut fresh = Bindings::default();
         for path in &declared.authority {
             let name: Name = path.parse().map_err(|bad: String| {
-                Error::new(Kind::NotABinding, format!("config.yaml: authority {path:?} cannot be named")).because(bad)
+                Error::new(Kind::NotABinding, format!("config.yaml: authority {path:?} cannot be named"))
+                    .because(bad)
             })?;
             if !held.authority.iter().any(|bound| bound.name == name) {
-                fresh.authority.push(BoundAuthority { hash: self.hash(path, None)?, name, path: path.clone() });
+                fresh.authority.push(BoundAuthority {
+                    hash: self.hash(path, None)?,
+                    name,
+                    path: path.clone(),
+                });
             }
         }
         for (name, path, pointer) in &declared.compatibility {

@@ -14,8 +14,11 @@ use crate::rules::members::nearest;
 
 /// List objects of a kind, newest first
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  nf list session\n  nf list result --limit 5\n  nf list attempt --job j-7hd3\n  \
-    nf list job --resource novel/pride/ch01")]
+#[command(
+    after_help = "Examples:\n  nf list session\n  nf list result --limit 5\n  \
+    nf list attempt --job j-7hd3\n  \
+    nf list job --resource novel/pride/ch01"
+)]
 pub struct List {
     /// session, run, checkpoint, job, handoff, attempt, result or receipt
     pub kind: String,
@@ -29,7 +32,8 @@ pub struct List {
     #[arg(long, value_name = "ID")]
     pub job: Option<String>,
     /// How many at most
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub limit: u32,
     /// Go on after the page that gave this token
     #[arg(long, value_name = "TOKEN")]
@@ -77,32 +81,62 @@ impl Report for ListReport {
 fn columns(kind: &str) -> &'static [(&'static str, &'static str)] {
     match kind {
         "session" => &[
-            ("ID", "/id"), ("STATUS", "/status"), ("ROLE", "/role"), ("RESOURCE", "/resource"),
-            ("TASK", "/task_mode"), ("UPDATED", "/updated_at"),
+            ("ID", "/id"),
+            ("STATUS", "/status"),
+            ("ROLE", "/role"),
+            ("RESOURCE", "/resource"),
+            ("TASK", "/task_mode"),
+            ("UPDATED", "/updated_at"),
         ],
         "run" => &[
-            ("ID", "/id"), ("STATUS", "/status"), ("SESSION", "/session"), ("CURSOR", "/cursor"),
+            ("ID", "/id"),
+            ("STATUS", "/status"),
+            ("SESSION", "/session"),
+            ("CURSOR", "/cursor"),
             ("STARTED", "/started_at"),
         ],
         "checkpoint" => &[
-            ("ID", "/id"), ("BOUNDARY", "/boundary"), ("SESSION", "/session"), ("CURSOR", "/cursor"), ("AT", "/at"),
+            ("ID", "/id"),
+            ("BOUNDARY", "/boundary"),
+            ("SESSION", "/session"),
+            ("CURSOR", "/cursor"),
+            ("AT", "/at"),
         ],
         "job" => &[
-            ("ID", "/id"), ("KIND", "/kind"), ("SUBJECT", "/subject"), ("BYTES", "/bytes"), ("FROZEN", "/frozen_at"),
+            ("ID", "/id"),
+            ("KIND", "/kind"),
+            ("SUBJECT", "/subject"),
+            ("BYTES", "/bytes"),
+            ("FROZEN", "/frozen_at"),
         ],
         "handoff" => &[
-            ("ID", "/id"), ("STATE", "/state"), ("JOB", "/job"), ("GATE", "/gate"), ("OPENED", "/opened_at"),
+            ("ID", "/id"),
+            ("STATE", "/state"),
+            ("JOB", "/job"),
+            ("GATE", "/gate"),
+            ("OPENED", "/opened_at"),
         ],
         "attempt" => &[
-            ("ID", "/id"), ("STATE", "/state"), ("NUMBER", "/number"), ("HANDOFF", "/handoff"),
-            ("TRANSPORT", "/transport"), ("CLAIMED", "/claimed_at"),
+            ("ID", "/id"),
+            ("STATE", "/state"),
+            ("NUMBER", "/number"),
+            ("HANDOFF", "/handoff"),
+            ("TRANSPORT", "/transport"),
+            ("CLAIMED", "/claimed_at"),
         ],
         "result" => &[
-            ("ID", "/id"), ("STANDING", "/checked/standing"), ("VERDICT", "/checked/verdict/value"), ("JOB", "/job"),
+            ("ID", "/id"),
+            ("STANDING", "/checked/standing"),
+            ("VERDICT", "/checked/verdict/value"),
+            ("JOB", "/job"),
             ("STORED", "/stored_at"),
         ],
         "receipt" => &[
-            ("ID", "/id"), ("CONSUMER", "/consumer"), ("SOURCE", "/source"), ("OUTCOME", "/outcome/value"), ("AT", "/at"),
+            ("ID", "/id"),
+            ("CONSUMER", "/consumer"),
+            ("SOURCE", "/source"),
+            ("OUTCOME", "/outcome/value"),
+            ("AT", "/at"),
         ],
         _ => &[("ID", "/id")],
     }
@@ -110,8 +144,14 @@ fn columns(kind: &str) -> &'static [(&'static str, &'static str)] {
 
 /// The kinds that can be listed now.
 const KINDS: &[IdKind] = &[
-    IdKind::SessionId, IdKind::RunId, IdKind::CheckpointId, IdKind::JobId, IdKind::HandoffId, IdKind::AttemptId,
-    IdKind::ResultId, IdKind::ReceiptId,
+    IdKind::SessionId,
+    IdKind::RunId,
+    IdKind::CheckpointId,
+    IdKind::JobId,
+    IdKind::HandoffId,
+    IdKind::AttemptId,
+    IdKind::ResultId,
+    IdKind::ReceiptId,
 ];
 
 fn kind_named(text: &str) -> Result<IdKind> {
@@ -119,7 +159,8 @@ fn kind_named(text: &str) -> Result<IdKind> {
     KINDS.iter().copied().find(|kind| kind.word() == singular).ok_or_else(|| {
         let words: Vec<&str> = KINDS.iter().map(|kind| kind.word()).collect();
         let shown: String = text.chars().take(40).collect();
-        let error = Error::new(Kind::Usage, format!("{shown:?} is no kind")).fix(format!("one of {}", words.join(", ")));
+        let error = Error::new(Kind::Usage, format!("{shown:?} is no kind"))
+            .fix(format!("one of {}", words.join(", ")));
         match nearest(singular, words.iter().copied()) {
             Some(near) => error.because(format!("did you mean {near}?")),
             None => error,
@@ -168,7 +209,9 @@ impl List {
     fn keeps(&self, value: &Value, job: Option<&str>) -> bool {
         let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str);
         let state = self.state.as_deref().is_none_or(|wanted| {
-            ["/status", "/state", "/checked/standing"].into_iter().any(|pointer| text(pointer) == Some(wanted))
+            ["/status", "/state", "/checked/standing"]
+                .into_iter()
+                .any(|pointer| text(pointer) == Some(wanted))
         });
         let resource = self.resource.as_ref().is_none_or(|wanted| {
             ["/resource", "/subject"].into_iter().any(|pointer| text(pointer) == Some(wanted.as_str()))

@@ -12,7 +12,9 @@ use crate::model::time::Time;
 
 /// Show the records, newest last
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  nf log --limit 20\n  nf log s-4q2m\n  nf log --json     JSON Lines, byte for byte what is recorded")]
+#[command(
+    after_help = "Examples:\n  nf log --limit 20\n  nf log s-4q2m\n  nf log --json     JSON Lines, a record each"
+)]
 pub struct Log {
     /// Only records that name this id
     pub id: Option<String>,
@@ -51,7 +53,13 @@ impl Report for LogReport {
             .lines
             .iter()
             .map(|line| {
-                format!("{:>6}  {}  {:<16} {}", line.seq, when(line.at, self.now), line.cmd, line.events.join(", "))
+                format!(
+                    "{:>6}  {}  {:<16} {}",
+                    line.seq,
+                    when(line.at, self.now),
+                    line.cmd,
+                    line.events.join(", ")
+                )
             })
             .collect();
         lines.join("\n")
@@ -87,7 +95,7 @@ impl Log {
             events: record.events.iter().map(crate::model::event::Event::word).collect(),
         });
         let mut done = Done::of(&LogReport { lines: lines.collect(), now: (opened.source.moment)().wall });
-        done.lines = Some(records.iter().map(|record| serde_json::to_value(record).unwrap_or_default()).collect());
+        done.lines = Some(records.iter().filter_map(|record| serde_json::to_string(record).ok()).collect());
         Ok(done)
     }
 }

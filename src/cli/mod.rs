@@ -73,8 +73,10 @@ const EXIT_CODES: &str = "Exit codes:
 /// A durable, checkable record of long AI and human work
 #[derive(Debug, Parser)]
 #[command(name = "nf", version, propagate_version = true, max_term_width = 100)]
-#[command(after_help = "The daily path:\n  nf init; nf start --resource R --task T; nf freeze FILE; nf packet; \
-    nf reply; nf consume --as GATE; nf resume")]
+#[command(
+    after_help = "The daily path:\n  nf init; nf start --resource R --task T; nf freeze FILE; nf packet; \
+    nf reply; nf consume --as GATE; nf resume"
+)]
 pub struct Cli {
     #[command(flatten)]
     global: Global,
@@ -164,7 +166,8 @@ fn usage(json: bool, error: &clap::Error) -> u8 {
     let text = error.render().to_string();
     let text = text.trim().trim_start_matches("error: ");
     let (message, cause) = text.split_once('\n').unwrap_or((text, ""));
-    let cause = cause.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n       ");
+    let cause =
+        cause.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n       ");
     let error = Error::new(Kind::Usage, message);
     let error = if cause.is_empty() { error } else { error.because(cause) };
     output::failed(json, output::schema_name("usage"), &error)
@@ -175,7 +178,8 @@ fn prepare(edge: Edge, global: &Global) -> Result<Context> {
     diagnostics(env.get("NF_LOG"))?;
     let mut global = global.clone();
     if global.op.is_none() {
-        let parse = |text: &str| text.parse().map_err(|bad: String| Error::new(Kind::Usage, format!("NF_OP: {bad}")));
+        let parse =
+            |text: &str| text.parse().map_err(|bad: String| Error::new(Kind::Usage, format!("NF_OP: {bad}")));
         global.op = env.get("NF_OP").map(parse).transpose()?;
     }
     let folder = match &global.folder {
@@ -183,7 +187,8 @@ fn prepare(edge: Edge, global: &Global) -> Result<Context> {
         None => edge.folder,
     };
     if !input::is_folder(&folder) {
-        return Err(Error::new(Kind::Io, format!("{} is no folder", folder.display())).fix("give -C a folder that is there"));
+        return Err(Error::new(Kind::Io, format!("{} is no folder", folder.display()))
+            .fix("give -C a folder that is there"));
     }
     Ok(Context { global, env, folder, executable: edge.executable, source: Arc::new(edge.source) })
 }
@@ -192,7 +197,8 @@ fn prepare(edge: Edge, global: &Global) -> Result<Context> {
 fn diagnostics(level: Option<&str>) -> Result<()> {
     let Some(level) = level else { return Ok(()) };
     let level: tracing::Level = level.parse().map_err(|_| {
-        Error::new(Kind::Usage, format!("NF_LOG is {level:?}")).because("want error, warn, info, debug or trace")
+        Error::new(Kind::Usage, format!("NF_LOG is {level:?}"))
+            .because("want error, warn, info, debug or trace")
     })?;
     let subscriber =
         tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).without_time().finish();

@@ -61,8 +61,8 @@ pub struct Done {
     pub record: Option<Position>,
     /// The events that a dry run would have recorded.
     pub planned: Option<Vec<Event>>,
-    /// Lines that were already printed one by one, or that follow as JSON Lines.
-    pub lines: Option<Vec<Value>>,
+    /// With --json: JSON Lines in place of one document.
+    pub lines: Option<Vec<String>>,
 }
 
 /// The schema's name of a command.
@@ -94,7 +94,7 @@ impl Done {
     /// A refusal whose events were recorded; its details name the record.
     pub fn written<T, R: Report>(answer: Answer<T>, report: impl FnOnce(T) -> R) -> Result<Self> {
         let Answer { outcome, events, position, notes, repeated: _, dry_run } = answer;
-        let data = outcome.map_err(|error| recorded(error, position.as_ref()))?;
+        let data = outcome.map_err(|error| recorded(error, position.as_ref(), &notes))?;
         let mut done = Self::of(&report(data));
         done.notes = notes;
         done.record = position;
@@ -110,13 +110,17 @@ impl Done {
     }
 }
 
-fn recorded(mut error: Error, position: Option<&Position>) -> Error {
-    if let Some(position) = position {
-        if error.details.is_null() {
-            error.details = json!({});
-        }
-        if let Some(map) = error.details.as_object_mut() {
+/// A refusal that was recorded names its record; what was recovered on the way goes with it.
+fn recorded(mut error: Error, position: Option<&Position>, notes: &[String]) -> Error {
+    if error.details.is_null() {
+        error.details = json!({});
+    }
+    if let Some(map) = error.details.as_object_mut() {
+        if let Some(position) = position {
             map.insert("record".to_owned(), json!(position));
+        }
+        if !notes.is_empty() {
+            map.insert("notes".to_owned(), json!(notes));
         }
     }
     error
@@ -206,6 +210,9 @@ pub fn failed(json: bool, schema: String, error: &Error) -> u8 {
         });
         return code;
     }
+    for note in body.details.get("notes").and_then(Value::as_array).into_iter().flatten() {
+        say(&format!("note: {}", visible(note.as_str().unwrap_or_default())));
+    }
     say(&styled(AnsiColor::Red, "error:", &visible(&body.message)));
     if let Some(cause) = &body.cause {
         say(&format!("cause: {}", visible(cause)));
@@ -271,14 +278,20 @@ pub fn visible(text: &str) -> String {
 pub fn when(time: Time, now: Time) -> String {
     let local = time.timestamp().to_zoned_datetime(jiff::tz::TimeZone::system());
     let seconds = (time.micros() - now.micros()) / 1_000_000;
+    let rounded = |seconds: u64, unit: u64| (seconds + unit / 2) / unit;
     let far = match seconds.unsigned_abs() {
-        0..=89 => format!("{} s", seconds.unsigned_abs()),
-        90..=5399 => format!("{} min", seconds.unsigned_abs() / 60),
-        5400..=172_799 => format!("{} h", seconds.unsigned_abs() / 3600),
-        more => format!("{} days", more / 86_400),
+        near @ 0..=89 => format!("{near} s"),
+        more @ 90..=5399 => format!("{} min", rounded(more, 60)),
+        more @ 5400..=172_799 => format!("{} h", rounded(more, 3600)),
+        more => format!("{} days", rounded(more, 86_400)),
     };
     let relative = if seconds > 0 { format!("in {far}") } else { format!("{far} ago") };
     format!("{} ({relative})", local.strftime("%Y-%m-%d %H:%M"))
+}
+
+/// A count with its noun, in the plural where it is not one.
+pub fn count(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
 /// Rows in columns, without rules.

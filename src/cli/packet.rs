@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::ctx::{Context, Opened, find, get, kind_of, only};
-use super::input::{Reader, config};
+use super::input::{Reader, config, write_secret};
 use super::load;
 use super::output::{Done, Report};
 use crate::error::{Error, Kind, Result};
@@ -25,8 +25,11 @@ use crate::store::Gathered;
 
 /// Print the packet for a separate reviewer
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  nf packet | wl-copy\n  nf packet j-7hd3 --gate gate/ch01-review --out packet.txt\n  \
-    nf packet --for human --out form.txt")]
+#[command(
+    after_help = "Examples:\n  nf packet | wl-copy\n  \
+    nf packet j-7hd3 --gate gate/ch01-review --out packet.txt\n  \
+    nf packet --for human --out form.txt"
+)]
 pub struct Packet {
     /// The job or handoff; may be left out while exactly one job waits for an answer
     pub what: Option<String>,
@@ -69,7 +72,9 @@ impl Report for PacketReport {
         let again = if *again { " (shown again)" } else { "" };
         vec![
             format!("handoff {handoff}, attempt {attempt}{again}, gate {gate}"),
-            format!("session {session} is {status}; paste the packet into a separate chat and copy its answer"),
+            format!(
+                "session {session} is {status}; paste the packet into a separate chat and copy its answer"
+            ),
         ]
     }
 
@@ -115,7 +120,8 @@ impl Packet {
         };
         let out = match (&packet, &self.out) {
             (Some(text), Some(path)) => {
-                write_secret(&ctx.folder.join(path), text)?;
+                write_secret(&ctx.folder.join(path), text)
+                    .map_err(|error| error.fix("nf packet shows the packet again"))?;
                 Some(path.clone())
             }
             _ => None,
@@ -151,12 +157,19 @@ impl Packet {
             IdKind::HandoffId => {
                 let handoff: Handoff = find(state, text)?;
                 if handoff.source_session != session.id {
-                    return Err(Error::new(Kind::Usage, format!("handoff {} is another session's", handoff.id))
-                        .because(format!("want {}, got {}", handoff.source_session, session.id))
-                        .fix(format!("give --session {}", handoff.source_session)));
+                    return Err(Error::new(
+                        Kind::Usage,
+                        format!("handoff {} is another session's", handoff.id),
+                    )
+                    .because(format!("want {}, got {}", handoff.source_session, session.id))
+                    .fix(format!("give --session {}", handoff.source_session)));
                 }
-                if !handoff.state.is_open() && handoff.state != crate::model::handoff::HandoffState::Completed {
-                    return Err(Error::new(Kind::HandoffCancelled, format!("handoff {} is {}", handoff.id, handoff.state)));
+                if !handoff.state.is_open() && handoff.state != crate::model::handoff::HandoffState::Completed
+                {
+                    return Err(Error::new(
+                        Kind::HandoffCancelled,
+                        format!("handoff {} is {}", handoff.id, handoff.state),
+                    ));
                 }
                 get(state, &handoff.job)
             }
@@ -206,24 +219,16 @@ impl Packet {
 fn waiting_job(state: &State, session: &Session) -> Result<Job> {
     let rows = state.of_session(&session.id, IdKind::JobId, None).take(1000);
     let jobs = rows.filter_map(|row| state.get::<Job>(&row.id.parse().ok()?));
-    let open = jobs.filter(|job| closing(&state.history(&job.fingerprint), job).is_none());
-    only("job", open.collect(), |job| format!("{} {} {}", job.id, job.kind, job.subject)).map_err(|error| {
+    let (judged, open): (Vec<Job>, Vec<Job>) =
+        jobs.partition(|job| closing(&state.history(&job.fingerprint), job).is_some());
+    // Where every question has its answer, the newest one's refusal says more than "no candidate".
+    let candidates = if open.is_empty() { judged.into_iter().take(1).collect() } else { open };
+    only("job", candidates, |job| format!("{} {} {}", job.id, job.kind, job.subject)).map_err(|error| {
         match error.kind {
             Kind::NoCandidate => error
                 .because(format!("session {} has frozen no job that still waits for an answer", session.id))
                 .fix("nf freeze FILE, then nf packet"),
             _ => error.fix("nf packet JOB"),
         }
-    })
-}
-
-/// A packet holds a nonce: only its owner may read the file.
-fn write_secret(path: &std::path::Path, text: &str) -> Result<()> {
-    use std::io::Write;
-    use std::os::unix::fs::OpenOptionsExt;
-    let opened = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
-    let written = opened.and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_data()));
-    written.map_err(|error| {
-        Error::io(format!("writing {}", path.display()), &error).fix("nf packet shows the packet again")
     })
 }

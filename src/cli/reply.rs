@@ -20,7 +20,8 @@ use crate::model::job::{Job, Polarity};
 use crate::model::result::Standing;
 use crate::model::session::Session;
 use crate::model::state::State;
-use crate::rules::answer::{Arrival, Bound, Intake, arrive, intake_error};
+use crate::rules::answer::{Arrival, Bound, Intake, arrive};
+use crate::rules::refusal::intake_error;
 use crate::rules::binding::Claim;
 use crate::rules::checkpoint::carry;
 use crate::rules::freeze::FrozenJob;
@@ -30,8 +31,10 @@ use crate::store::Gathered;
 
 /// Take the reviewer's answer and bind it to its question
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  wl-paste | nf reply\n  nf reply answer.txt\n  nf reply answer.txt -n      \
-    what would happen\n  nf reply --ask answer.txt   a short text to paste back")]
+#[command(
+    after_help = "Examples:\n  wl-paste | nf reply\n  nf reply answer.txt\n  nf reply answer.txt -n      \
+    what would happen\n  nf reply --ask answer.txt   a short text to paste back"
+)]
 pub struct ReplyCommand {
     /// The file with the answer, or - for standard input [default: -]
     pub file: Option<PathBuf>,
@@ -95,7 +98,11 @@ impl Report for Ask {
     }
 
     fn news(&self) -> Vec<String> {
-        if self.binds { vec!["nothing is missing: nf reply takes this answer".to_owned()] } else { Vec::new() }
+        if self.binds {
+            vec!["nothing is missing: nf reply takes this answer".to_owned()]
+        } else {
+            Vec::new()
+        }
     }
 }
 

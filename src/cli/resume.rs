@@ -50,7 +50,8 @@ impl Report for ResumeReport {
             lines.push(format!("context {} {path} {}{reread}", entry.name, entry.hash));
         }
         lines.extend(self.0.gates.iter().map(|(name, gate)| gate_line(name.as_str(), gate)));
-        lines.extend(self.0.unconsumed.iter().map(|(result, gate)| format!("unconsumed {result} for {gate}")));
+        lines
+            .extend(self.0.unconsumed.iter().map(|(result, gate)| format!("unconsumed {result} for {gate}")));
         lines.join("\n")
     }
 
@@ -192,7 +193,8 @@ fn observe(opened: &Opened, reader: &mut Reader<'_>, bindings: &Bindings) -> Obs
         let (seen, difference) = match seen {
             Ok(bytes) => {
                 let hash = crate::model::hash::Hash::of(&bytes);
-                let before = (hash != artifact.hash).then(|| opened.store.blob(&artifact.hash).ok()).flatten();
+                let before =
+                    (hash != artifact.hash).then(|| opened.store.blob(&artifact.hash).ok()).flatten();
                 (Ok(hash), before.map(|before| Difference::between(&before, &bytes)))
             }
             Err(why) => (Err(why), None),

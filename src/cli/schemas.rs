@@ -3,7 +3,10 @@
 use schemars::{Schema, schema_for};
 
 use super::output::{Envelope, Report, schema_name};
-use super::{checkpoint, consume, contract, doctor, freeze, init, list, packet, reply, resume, session, shell, show, start, status, validate};
+use super::{
+    checkpoint, consume, contract, doctor, freeze, init, list, packet, reply, resume, session, shell, show,
+    start, status, validate,
+};
 
 fn of<R: Report>() -> (String, Schema) {
     (schema_name(R::COMMAND), schema_for!(Envelope<R>))

@@ -109,8 +109,9 @@ macro_rules! stands_report {
             }
 
             fn news(&self) -> Vec<String> {
-                let cursor = self.0.cursor.as_ref().map_or_else(String::new, |cursor| format!(", cursor {cursor}"));
-                vec![format!("session {} is {} (version {}){cursor}", self.0.session, self.0.status, self.0.version)]
+                let Stands { session, status, version, cursor, .. } = &self.0;
+                let at = cursor.as_ref().map_or_else(String::new, |cursor| format!(", cursor {cursor}"));
+                vec![format!("session {session} is {status} (version {version}){at}")]
             }
 
             fn next(&self) -> Option<String> {
@@ -177,26 +178,31 @@ impl NewSession {
                 "memory": self.memory, "resume_policy": self.resume_policy, "parent": self.parent,
                 "host": self.host, "native": self.native}),
         );
-        let answer = opened.store.transact(&opened.source, &request, |_| Ok(Gathered::of(())), |turn, ()| {
-            let reviewer = matches!(self.role, Role::SemanticReviewer | Role::HumanReviewer);
-            let memory = if reviewer { MemoryPolicy::None } else { MemoryPolicy::Session };
-            let parent = match &self.parent {
-                Some(text) => Some(find::<Session>(turn.state, text)?.id),
-                None => None,
-            };
-            let spec = Spec {
-                resource: self.resource.clone(),
-                project: self.project.clone(),
-                role: self.role.clone(),
-                task_mode: self.task.clone(),
-                memory_policy: self.memory.unwrap_or(memory),
-                resume_policy: self.resume_policy,
-                parent,
-                native: self.native.clone(),
-                host: self.host,
-            };
-            new(turn, spec)
-        })?;
+        let answer = opened.store.transact(
+            &opened.source,
+            &request,
+            |_| Ok(Gathered::of(())),
+            |turn, ()| {
+                let reviewer = matches!(self.role, Role::SemanticReviewer | Role::HumanReviewer);
+                let memory = if reviewer { MemoryPolicy::None } else { MemoryPolicy::Session };
+                let parent = match &self.parent {
+                    Some(text) => Some(find::<Session>(turn.state, text)?.id),
+                    None => None,
+                };
+                let spec = Spec {
+                    resource: self.resource.clone(),
+                    project: self.project.clone(),
+                    role: self.role.clone(),
+                    task_mode: self.task.clone(),
+                    memory_policy: self.memory.unwrap_or(memory),
+                    resume_policy: self.resume_policy,
+                    parent,
+                    native: self.native.clone(),
+                    host: self.host,
+                };
+                new(turn, spec)
+            },
+        )?;
         Done::written(answer, Made)
     }
 }
@@ -211,27 +217,36 @@ impl RunCommand {
         let expected = ctx.global.expect_version;
         match self {
             RunCommand::Step { cursor, task } => {
-                let request = ctx.request("run step", json!({"cursor": cursor, "task": task, "run": ctx.global.run}));
-                let answer =
-                    opened.store.transact(&opened.source, &request, |_| Ok(Gathered::of(())), |turn, ()| {
+                let request =
+                    ctx.request("run step", json!({"cursor": cursor, "task": task, "run": ctx.global.run}));
+                let answer = opened.store.transact(
+                    &opened.source,
+                    &request,
+                    |_| Ok(Gathered::of(())),
+                    |turn, ()| {
                         let session = ctx.session(turn.state)?;
                         if let Some(task) = &task {
                             same_task(&session, task)?;
                         }
                         let run = ctx.need_run(turn.state, &session)?;
                         step(Course::new(session, None), run, cursor.clone(), expected)
-                    })?;
+                    },
+                )?;
                 Done::written(answer, Stepped)
             }
             RunCommand::Finish { status } => {
                 let failed = status == Ending::Failed;
                 let request = ctx.request("run finish", json!({"failed": failed, "run": ctx.global.run}));
-                let answer =
-                    opened.store.transact(&opened.source, &request, |_| Ok(Gathered::of(())), |turn, ()| {
+                let answer = opened.store.transact(
+                    &opened.source,
+                    &request,
+                    |_| Ok(Gathered::of(())),
+                    |turn, ()| {
                         let session = ctx.session(turn.state)?;
                         let run = ctx.current_run(turn.state, &session)?;
                         finish(Course::new(session, run), failed, expected)
-                    })?;
+                    },
+                )?;
                 Done::written(answer, Finished)
             }
         }

@@ -77,7 +77,8 @@ impl Man {
     pub fn run(self) -> Result<Done> {
         let mut bytes = Vec::new();
         let page = clap_mangen::Man::new(super::Cli::command());
-        page.render(&mut bytes).map_err(|error| Error::new(Kind::Io, "the manual page").because(error.to_string()))?;
+        page.render(&mut bytes)
+            .map_err(|error| Error::new(Kind::Io, "the manual page").because(error.to_string()))?;
         Ok(Done::of(&ManReport { text: String::from_utf8_lossy(&bytes).into_owned() }))
     }
 }

@@ -66,8 +66,8 @@ impl Report for ShowReport {
         }
         if let Some(history) = &self.history {
             lines.push(format!(
-                "history: {} attempts opened, {} cancelled, {} released, {} expired, {} invalid replies, {} could \
-                 not judge, {} late, {} conflicts, {} answers",
+                "history: {} attempts opened, {} cancelled, {} released, {} expired, {} invalid replies, {} \
+                 could not judge, {} late, {} conflicts, {} answers",
                 history.opened,
                 history.cancelled,
                 history.released,

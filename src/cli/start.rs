@@ -76,10 +76,8 @@ impl Start {
     /// Those of the rule and the store.
     pub fn run(self, ctx: &Context) -> Result<Done> {
         let opened = ctx.open()?;
-        let request = ctx.request(
-            "start",
-            json!({"resource": self.resource, "task": self.task, "from": self.from}),
-        );
+        let request =
+            ctx.request("start", json!({"resource": self.resource, "task": self.task, "from": self.from}));
         let answer = opened.store.transact(
             &opened.source,
             &request,

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::ctx::Context;
-use super::output::{Done, Report, when};
+use super::output::{Done, Report, count, when};
 use super::resume::gate_line;
 use crate::error::Result;
 use crate::model::handoff::{Attempt, Handoff, Transport};
@@ -97,7 +97,8 @@ impl Report for StatusReport {
     fn answer(&self) -> String {
         let mut lines = Vec::new();
         for session in &self.sessions {
-            let cursor = session.cursor.as_ref().map_or_else(String::new, |cursor| format!(", cursor {cursor}"));
+            let cursor =
+                session.cursor.as_ref().map_or_else(String::new, |cursor| format!(", cursor {cursor}"));
             lines.push(format!(
                 "{} {} {}: {}{cursor}, since {}",
                 session.session,
@@ -106,11 +107,16 @@ impl Report for StatusReport {
                 session.status,
                 when(session.updated_at, self.now)
             ));
-            lines.extend(session.gates.iter().map(|(name, gate)| format!("  {}", gate_line(name.as_str(), gate))));
+            lines.extend(
+                session.gates.iter().map(|(name, gate)| format!("  {}", gate_line(name.as_str(), gate))),
+            );
             lines.extend(session.outstanding.iter().map(|out| self.outstanding_line(out)));
             lines.extend(session.unconsumed.iter().map(|result| {
                 let verdict = result.verdict.as_deref().unwrap_or("none");
-                format!("  unconsumed {} for {} ({}, verdict {verdict})", result.result, result.gate, result.standing)
+                format!(
+                    "  unconsumed {} for {} ({}, verdict {verdict})",
+                    result.result, result.gate, result.standing
+                )
             }));
             lines.push(format!("  next: {}", session.next));
         }
@@ -118,7 +124,8 @@ impl Report for StatusReport {
             lines.push(format!("more than {MAX_SESSIONS} open sessions: nf list session"));
         }
         if self.conflicts > 0 {
-            lines.push(format!("{} contradictions were refused: nf log", self.conflicts));
+            let refused = count(self.conflicts as usize, "contradiction");
+            lines.push(format!("refused so far: {refused} (nf log shows conflict.refused)"));
         }
         if lines.is_empty() {
             lines.push("no open session".to_owned());
@@ -134,10 +141,13 @@ impl Report for StatusReport {
 impl StatusReport {
     fn outstanding_line(&self, out: &Outstanding) -> String {
         let open = match (out.transport, out.expires_at) {
-            (Some(transport), Some(until)) => format!("packet for {transport} is out until {}", when(until, self.now)),
+            (Some(transport), Some(until)) => {
+                format!("packet for {transport} is out until {}", when(until, self.now))
+            }
             _ => "no packet is out".to_owned(),
         };
-        let invalid = if out.invalid > 0 { format!(", {} invalid replies", out.invalid) } else { String::new() };
+        let invalid =
+            if out.invalid > 0 { format!(", invalid so far: {}", out.invalid) } else { String::new() };
         format!("  outstanding {} for {}: {open}{invalid}", out.handoff, out.gate)
     }
 }
@@ -191,9 +201,8 @@ fn look(state: &State, session: Session) -> OpenSession {
 
 fn out(state: &State, handoff: Handoff) -> Outstanding {
     let attempt = handoff.attempt.as_ref().and_then(|id| state.get::<Attempt>(id));
-    let active = attempt
-        .as_ref()
-        .filter(|attempt| attempt.state == crate::model::handoff::AttemptState::Active);
+    let active =
+        attempt.as_ref().filter(|attempt| attempt.state == crate::model::handoff::AttemptState::Active);
     Outstanding {
         handoff: handoff.id,
         gate: handoff.gate,

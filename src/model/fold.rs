@@ -193,7 +193,8 @@ impl State {
 
     /// A handoff is outstanding from its opening until it is completed, exhausted or cancelled.
     fn outstanding_again(&mut self, handoff: &Handoff) {
-        let key = Key::new(Table::Outstanding).text(handoff.source_session.as_str()).text(handoff.id.as_str());
+        let key =
+            Key::new(Table::Outstanding).text(handoff.source_session.as_str()).text(handoff.id.as_str());
         self.tables.put(key, &handoff.id);
         self.expected(handoff, true);
     }
@@ -264,7 +265,9 @@ impl State {
                 ReplyClass::Conflict => history.conflicts += 1,
                 ReplyClass::Valid | ReplyClass::Duplicate => {}
             }
-            if let Some(verdict) = reply.verdict.as_ref().filter(|verdict| !history.verdicts.contains(verdict)) {
+            if let Some(verdict) =
+                reply.verdict.as_ref().filter(|verdict| !history.verdicts.contains(verdict))
+            {
                 history.verdicts.push(verdict.clone());
             }
         });
@@ -325,9 +328,11 @@ impl State {
         self.tables.put(entity_key(receipt.id.as_str()), receipt);
         let result = self.get::<StoredResult>(&receipt.source);
         self.listed(receipt, result.as_ref().map(|result| &result.provenance.source_session), None, at);
-        let by_source = Key::new(Table::Receipt).text(receipt.source.as_str()).text(receipt.consumer.as_str());
+        let by_source =
+            Key::new(Table::Receipt).text(receipt.source.as_str()).text(receipt.consumer.as_str());
         self.tables.put(by_source, &receipt.id);
-        let by_question = Key::new(Table::Question).text(&receipt.fingerprint).text(receipt.consumer.as_str());
+        let by_question =
+            Key::new(Table::Question).text(&receipt.fingerprint).text(receipt.consumer.as_str());
         self.tables.put(by_question, &receipt.id);
         self.change(&receipt.source, |result: &mut StoredResult| {
             result.consumed.insert(receipt.consumer.clone(), receipt.id.clone());

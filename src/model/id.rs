@@ -200,9 +200,18 @@ mod tests {
     #[test]
     fn ids_parse_only_their_own_kind_and_length() {
         assert!("s-0123456789ab".parse::<SessionId>().is_ok());
-        for bad in ["r-0123456789ab", "s-0123456789a", "s-0123456789abc", "s-0123456789al", "s_0123456789ab",
-            "S-0123456789ab", "s-0123456789aB", "", "s-", "s-../../../../a"]
-        {
+        for bad in [
+            "r-0123456789ab",
+            "s-0123456789a",
+            "s-0123456789abc",
+            "s-0123456789al",
+            "s_0123456789ab",
+            "S-0123456789ab",
+            "s-0123456789aB",
+            "",
+            "s-",
+            "s-../../../../a",
+        ] {
             assert!(bad.parse::<SessionId>().is_err(), "{bad}");
         }
     }

@@ -201,10 +201,11 @@ impl VerdictRule {
     /// The verdict that stands in an output, if it is one that the rule knows.
     pub fn read(&self, output: &Value) -> Option<Verdict> {
         let value = self.spelled(output)?;
-        let polarity = [(&self.pass, Polarity::Pass), (&self.fail, Polarity::Fail), (&self.neutral, Polarity::Neutral)]
-            .into_iter()
-            .find(|(values, _)| values.contains(&value))?
-            .1;
+        let polarity =
+            [(&self.pass, Polarity::Pass), (&self.fail, Polarity::Fail), (&self.neutral, Polarity::Neutral)]
+                .into_iter()
+                .find(|(values, _)| values.contains(&value))?
+                .1;
         let route = self.repair.get(&value).filter(|_| polarity == Polarity::Fail).cloned();
         Some(Verdict { value: Some(value), polarity, route })
     }

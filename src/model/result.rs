@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::check::Check;
+use super::handoff::Transport;
 use super::hash::Hash;
 use super::id::{AttemptId, HandoffId, JobId, Name, ReceiptId, ResultId, SessionId};
-use super::handoff::Transport;
 use super::job::{Family, Grade, ResultScope, Verdict};
 use super::time::Time;
 use crate::words;

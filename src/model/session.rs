@@ -251,7 +251,8 @@ mod tests {
 
     #[test]
     fn roles_are_words_and_extensions_are_explicit() {
-        for word in ["manager", "writer", "specialist", "semantic_reviewer", "human_reviewer", "other:editor"] {
+        for word in ["manager", "writer", "specialist", "semantic_reviewer", "human_reviewer", "other:editor"]
+        {
             assert_eq!(word.parse::<Role>().map(|role| role.to_string()), Ok(word.to_owned()));
         }
         assert!("editor".parse::<Role>().is_err());

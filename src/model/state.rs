@@ -121,12 +121,22 @@ impl State {
     }
 
     /// Ids of a kind that belong to a session, newest first.
-    pub fn of_session(&self, session: &SessionId, kind: IdKind, before: Option<u64>) -> impl Iterator<Item = Row> + use<'_> {
+    pub fn of_session(
+        &self,
+        session: &SessionId,
+        kind: IdKind,
+        before: Option<u64>,
+    ) -> impl Iterator<Item = Row> + use<'_> {
         self.rows(Key::new(Table::Member).text(session.as_str()).text(kind.word()), before)
     }
 
     /// Ids of a kind that belong to a resource, newest first.
-    pub fn of_resource(&self, resource: &Name, kind: IdKind, before: Option<u64>) -> impl Iterator<Item = Row> + use<'_> {
+    pub fn of_resource(
+        &self,
+        resource: &Name,
+        kind: IdKind,
+        before: Option<u64>,
+    ) -> impl Iterator<Item = Row> + use<'_> {
         self.rows(Key::new(Table::Resource).text(resource.as_str()).text(kind.word()), before)
     }
 

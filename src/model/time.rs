@@ -56,7 +56,8 @@ impl FromStr for Time {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let stamp: jiff::Timestamp = text.parse().map_err(|error| format!("not an RFC 3339 time: {error}"))?;
+        let stamp: jiff::Timestamp =
+            text.parse().map_err(|error| format!("not an RFC 3339 time: {error}"))?;
         Ok(Self::from_micros(stamp.as_microsecond()))
     }
 }
@@ -156,7 +157,9 @@ mod tests {
 
     #[test]
     fn durations() {
-        for (text, millis) in [("30m", 1_800_000), ("7d", 604_800_000), ("1h 30m", 5_400_000), ("90s", 90_000)] {
+        for (text, millis) in
+            [("30m", 1_800_000), ("7d", 604_800_000), ("1h 30m", 5_400_000), ("90s", 90_000)]
+        {
             assert_eq!(parse_millis(text), Ok(millis));
         }
         for bad in ["", "soon", "-1m", "1 month", "30"] {

@@ -7,6 +7,7 @@ use super::freeze::FrozenJob;
 use super::independence;
 use super::intake::{Extracted, IntakeFault};
 use super::lease;
+use super::refusal::{binding_error, intake_error, surplus};
 use crate::error::{Error, Kind, Result};
 use crate::model::check::{Check, failed};
 use crate::model::checkpoint::{Bindings, Boundary, CheckpointPending};
@@ -137,7 +138,12 @@ fn facts<'a>(arrival: &'a Arrival<'_>, claim: &Claim, nonce_returned: bool) -> i
     }
 }
 
-fn received(arrival: &Arrival<'_>, class: ReplyClass, reason: Option<String>, verdict: Option<String>) -> Reply {
+fn received(
+    arrival: &Arrival<'_>,
+    class: ReplyClass,
+    reason: Option<String>,
+    verdict: Option<String>,
+) -> Reply {
     let extracted = arrival.intake.as_ref().ok();
     Reply {
         attempt: arrival.attempt.id.clone(),
@@ -148,9 +154,7 @@ fn received(arrival: &Arrival<'_>, class: ReplyClass, reason: Option<String>, ve
         verdict,
         said: None,
         steps: extracted.map(steps).unwrap_or_default(),
-        prose: extracted
-            .and_then(|extracted| extracted.prose.as_ref())
-            .cloned(),
+        prose: extracted.and_then(|extracted| extracted.prose.as_ref()).cloned(),
     }
 }
 
@@ -163,7 +167,10 @@ fn readable(arrival: &Arrival<'_>, claim: &Claim) -> Option<String> {
     let rule = arrival.frozen.verdict_rule()?;
     let spelled = rule.spelled(claim.output.as_ref()?)?;
     // A text that is no verdict of this job says nothing, and a long one does not belong in the log.
-    [&rule.pass, &rule.fail, &rule.neutral].into_iter().any(|known| known.contains(&spelled)).then_some(spelled)
+    [&rule.pass, &rule.fail, &rule.neutral]
+        .into_iter()
+        .any(|known| known.contains(&spelled))
+        .then_some(spelled)
 }
 
 /// Bytes came that are not one value: the attempt stays open, at most five times.
@@ -176,25 +183,6 @@ fn unreadable(turn: &mut Turn<'_>, arrival: &Arrival<'_>, fault: &IntakeFault) -
     let reason = Some(fault.reason.word().to_owned());
     let reply = received(arrival, ReplyClass::SemanticInvalid, reason, None);
     one_more_invalid(turn, arrival, reply, error)
-}
-
-/// The error of a failed intake.
-pub fn intake_error(fault: &IntakeFault) -> Error {
-    let place = match (fault.line, fault.column) {
-        (Some(line), Some(column)) => format!("line {line}, column {column}"),
-        _ => fault.offset.map_or_else(String::new, |offset| format!("byte {offset}")),
-    };
-    let error = Error::new(Kind::SemanticInvalid, fault.message.clone())
-        .fix(format!("ask the reviewer: {}", fault.ask))
-        .details(serde_json::json!({
-            "reason": fault.reason, "line": fault.line, "column": fault.column, "offset": fault.offset,
-            "pointer": fault.pointer, "found": fault.found, "ask": fault.ask,
-        }));
-    match (place.is_empty(), fault.found.is_empty()) {
-        (true, true) => error.because(fault.reason.word()),
-        (false, true) => error.because(format!("{}: {place}", fault.reason.word())),
-        (_, false) => error.because(format!("{}: {}", fault.reason.word(), fault.found.join("\n       and: "))),
-    }
 }
 
 /// A value came that does not bind.
@@ -210,19 +198,6 @@ fn invalid(
     one_more_invalid(turn, arrival, reply, binding_error(&arrival.job.id, checks))
 }
 
-/// The error of a failed binding.
-pub fn binding_error(job: &JobId, checks: Vec<Check>) -> Error {
-    let lines: Vec<String> = checks
-        .iter()
-        .filter(|check| !check.ok)
-        .map(|check| format!("{}: want {}, got {}", check.check, check.want, check.got))
-        .collect();
-    let passed = checks.iter().filter(|check| check.ok).count();
-    Error::new(Kind::SemanticInvalid, format!("the answer does not bind to job {job}: {passed} of {} checks", checks.len()))
-        .because(lines.join("\n       "))
-        .details(serde_json::json!({"reason": "binding", "failed": failed(&checks), "checks": checks}))
-}
-
 fn one_more_invalid(
     turn: &mut Turn<'_>,
     arrival: &Arrival<'_>,
@@ -233,8 +208,17 @@ fn one_more_invalid(
     let used = arrival.attempt.invalid + 1;
     let error = if used >= lease::MAX_INVALID {
         let reason = word("too_many_invalid")?;
-        events.extend(lease::fail(turn.state, &arrival.attempt, &arrival.handoff, &arrival.history, &reason)?);
-        error.fix(format!("attempt {} ends after {used} invalid replies; nf packet opens another", arrival.attempt.id))
+        events.extend(lease::fail(
+            turn.state,
+            &arrival.attempt,
+            &arrival.handoff,
+            &arrival.history,
+            &reason,
+        )?);
+        error.fix(format!(
+            "attempt {} ends after {used} invalid replies; nf packet opens another",
+            arrival.attempt.id
+        ))
     } else {
         error
     };
@@ -262,7 +246,12 @@ fn kept(turn: &mut Turn<'_>, claim: &Claim) -> Option<Hash> {
 }
 
 /// An attempt that is not the current one: nothing lost, nothing applied.
-fn late(turn: &mut Turn<'_>, arrival: &Arrival<'_>, claim: &Claim, refusal: Error) -> Result<Decision<Bound>> {
+fn late(
+    turn: &mut Turn<'_>,
+    arrival: &Arrival<'_>,
+    claim: &Claim,
+    refusal: Error,
+) -> Result<Decision<Bound>> {
     let value = kept(turn, claim);
     let reply = received(arrival, ReplyClass::Late, Some(refusal.kind.word()), readable(arrival, claim));
     let events = vec![
@@ -298,7 +287,8 @@ fn again(
         });
     }
     let value = kept(turn, claim);
-    let reply = received(arrival, ReplyClass::Conflict, Some("other_answer".to_owned()), readable(arrival, claim));
+    let reply =
+        received(arrival, ReplyClass::Conflict, Some("other_answer".to_owned()), readable(arrival, claim));
     let events = vec![
         Event::ReplyReceived { reply },
         Event::ConflictRefused {
@@ -310,10 +300,11 @@ fn again(
         },
     ];
     let got = value.map_or_else(|| "a value that is not kept".to_owned(), |hash| hash.hex());
-    let error = Error::new(Kind::ResultConflict, format!("attempt {} has given another answer", arrival.attempt.id))
-        .because(format!("want {}, got {got}", held.blob))
-        .fix(format!("stop and look: nf show {}; the new value was not applied", held.id))
-        .details(serde_json::json!({"result": held.id, "want": held.blob, "value": value}));
+    let error =
+        Error::new(Kind::ResultConflict, format!("attempt {} has given another answer", arrival.attempt.id))
+            .because(format!("want {}, got {got}", held.blob))
+            .fix(format!("stop and look: nf show {}; the new value was not applied", held.id))
+            .details(serde_json::json!({"result": held.id, "want": held.blob, "value": value}));
     Ok(Decision::refused(events, error))
 }
 
@@ -336,20 +327,16 @@ fn bound(arrival: &Arrival<'_>, result: &StoredResult, duplicate: bool) -> Resul
     })
 }
 
-fn surplus(history: &History, result: &StoredResult) -> Error {
-    let first = history.answers.iter().find(|answer| answer.result != result.id);
-    let first = first.map_or_else(|| "another result".to_owned(), |answer| answer.result.to_string());
-    Error::new(Kind::Surplus, format!("result {} is a second valid answer and is never consumed", result.id))
-        .because(format!("{first} answered the same question first"))
-        .details(serde_json::json!({"result": result.id, "first": first}))
-}
-
 /// The answer binds: it is stored, checked, and counted among the question's answers.
-fn valid(turn: &mut Turn<'_>, arrival: Arrival<'_>, claim: &Claim, checks: Vec<Check>) -> Result<Decision<Bound>> {
+fn valid(
+    turn: &mut Turn<'_>,
+    arrival: Arrival<'_>,
+    claim: &Claim,
+    checks: Vec<Check>,
+) -> Result<Decision<Bound>> {
     let output = claim.output.clone().unwrap_or_default();
-    let verdict = binding::verdict(arrival.frozen, &output).ok_or_else(|| {
-        Error::new(Kind::SemanticInvalid, "the verdict is not one that the job knows")
-    })?;
+    let verdict = binding::verdict(arrival.frozen, &output)
+        .ok_or_else(|| Error::new(Kind::SemanticInvalid, "the verdict is not one that the job knows"))?;
     let standing = standing(&arrival, &verdict);
     let result = stored(turn, &arrival, claim)?;
     let grade = independence::grade(&independence::grounds(&facts(&arrival, claim, true)));

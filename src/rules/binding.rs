@@ -20,8 +20,19 @@ pub const MAX_REASON: usize = 500;
 
 /// The thirteen names, in order.
 pub const NAMES: [&str; 13] = [
-    "form", "job", "fingerprint", "job_digest", "attempt", "schema", "verdict", "evidence", "scope", "leakage",
-    "provenance", "independence", "model",
+    "form",
+    "job",
+    "fingerprint",
+    "job_digest",
+    "attempt",
+    "schema",
+    "verdict",
+    "evidence",
+    "scope",
+    "leakage",
+    "provenance",
+    "independence",
+    "model",
 ];
 
 /// What an answer claims, read from a reply or from a stored result.
@@ -107,7 +118,9 @@ impl Claim {
 
     fn unknown(&mut self, value: &Value, pointer: &str, known: &[&str]) {
         match value.as_object() {
-            None => self.faults.push(format!("{} is no object", if pointer.is_empty() { "/" } else { pointer })),
+            None => {
+                self.faults.push(format!("{} is no object", if pointer.is_empty() { "/" } else { pointer }))
+            }
             Some(map) => {
                 let extra = map.keys().filter(|key| !known.contains(&key.as_str()));
                 self.faults.extend(extra.map(|key| format!("{pointer}/{key} is not a member of the form")));
@@ -151,7 +164,8 @@ impl Claim {
     /// The canonical bytes of the result: `{job, fingerprint, status, output}`.
     pub fn body_bytes(&self) -> Vec<u8> {
         let status = if self.completed { "completed" } else { "cannot_judge" };
-        let mut body = serde_json::json!({"job": self.job, "fingerprint": self.fingerprint, "status": status});
+        let mut body =
+            serde_json::json!({"job": self.job, "fingerprint": self.fingerprint, "status": status});
         if let (Some(output), Some(map)) = (&self.output, body.as_object_mut()) {
             map.insert("output".to_owned(), output.clone());
         }
@@ -205,7 +219,11 @@ pub fn bind(claim: &Claim, against: &Against<'_>) -> Vec<Check> {
             "fingerprint",
             claim.fingerprint == against.job.fingerprint && fingerprint == against.job.fingerprint,
             &*against.job.fingerprint,
-            if fingerprint == against.job.fingerprint { claim.fingerprint.clone() } else { fingerprint.clone() },
+            if fingerprint == against.job.fingerprint {
+                claim.fingerprint.clone()
+            } else {
+                fingerprint.clone()
+            },
         ),
         Check::equal("job_digest", against.job.job_digest.clone(), digest),
         against.attempt_check.clone(),
@@ -215,7 +233,12 @@ pub fn bind(claim: &Claim, against: &Against<'_>) -> Vec<Check> {
             Some(rule) => judged("verdict", &|output| {
                 let known = [rule.pass.as_slice(), &rule.fail, &rule.neutral].concat().join(", ");
                 let got = output.pointer(&rule.pointer).map_or("nothing".to_owned(), Value::to_string);
-                Check::new("verdict", rule.read(output).is_some(), format!("{}: one of {known}", rule.pointer), got)
+                Check::new(
+                    "verdict",
+                    rule.read(output).is_some(),
+                    format!("{}: one of {known}", rule.pointer),
+                    got,
+                )
             }),
         },
         judged("evidence", &|output| evidence_check(&frozen.question.evidence, output)),
@@ -233,7 +256,9 @@ fn or(list: &[String], otherwise: &str) -> String {
 
 fn schema_check(wanted: &Value, output: &Value) -> Check {
     match schema::check(wanted, output) {
-        Ok(violations) if violations.is_empty() => Check::new("schema", true, "the output schema", "it holds"),
+        Ok(violations) if violations.is_empty() => {
+            Check::new("schema", true, "the output schema", "it holds")
+        }
         Ok(violations) => {
             let lines: Vec<String> =
                 violations.iter().map(|found| format!("{} {}", found.pointer, found.message)).collect();
@@ -283,7 +308,11 @@ fn leakage_check(claim: &Claim, frozen: &FrozenJob) -> Check {
     }
     found.sort();
     found.dedup();
-    let got = if found.is_empty() { "none".to_owned() } else { format!("private or forbidden: {}", found.join(", ")) };
+    let got = if found.is_empty() {
+        "none".to_owned()
+    } else {
+        format!("private or forbidden: {}", found.join(", "))
+    };
     Check::new("leakage", found.is_empty(), "no private reasoning and no forbidden key", got)
 }
 
@@ -317,13 +346,18 @@ fn independence_check(against: &Against<'_>) -> Check {
         .filter(|ground| !ground.ok)
         .map(|ground| format!("{}: want {}, got {}", ground.check, ground.want, ground.got))
         .collect();
-    let got = if missing.is_empty() { grade.to_string() } else { format!("{grade} ({})", missing.join("; ")) };
+    let got =
+        if missing.is_empty() { grade.to_string() } else { format!("{grade} ({})", missing.join("; ")) };
     Check::new("independence", grade >= execution.min_grade, format!("at least {}", execution.min_grade), got)
 }
 
 fn model_check(claim: &Claim, allowed: &[String]) -> Check {
     let served = claim.model.clone().unwrap_or_else(|| "unattested".to_owned());
-    let want = if allowed.is_empty() { "any, recorded".to_owned() } else { format!("one of {}", allowed.join(", ")) };
+    let want = if allowed.is_empty() {
+        "any, recorded".to_owned()
+    } else {
+        format!("one of {}", allowed.join(", "))
+    };
     Check::new("model", allowed.is_empty() || allowed.contains(&served), want, served)
 }
 

@@ -16,20 +16,38 @@ pub fn checks(resume: &Resume, checkpoint: &Checkpoint, now: Time) -> Vec<Check>
     let same_run = run.is_some_and(|run| run.id == checkpoint.run);
     let context = context_faults(resume);
     vec![
-        Check::new("session", true, "idle, awaiting or failed, and not forbidden", resume.session.status.word()),
+        Check::new(
+            "session",
+            true,
+            "idle, awaiting or failed, and not forbidden",
+            resume.session.status.word(),
+        ),
         Check::new(
             "checkpoint",
             same_run,
             format!("of this session and run {}", run.map_or_else(String::new, |run| run.id.to_string())),
             format!("{} of run {}", checkpoint.id, checkpoint.run),
         ),
-        compared("compatibility", resume.bindings.compatibility.iter().map(|bound| {
-            (&bound.name, path_of(&bound.path, bound.pointer.as_deref()), bound.hash)
-        }), &resume.observed.compatibility),
-        compared("authority", resume.bindings.authority.iter().map(|bound| {
-            (&bound.name, bound.path.clone(), bound.hash)
-        }), &resume.observed.authority),
-        Check::new("context", context.is_empty(), "every file of the context can be read", or(&context, "all read")),
+        compared(
+            "compatibility",
+            resume
+                .bindings
+                .compatibility
+                .iter()
+                .map(|bound| (&bound.name, path_of(&bound.path, bound.pointer.as_deref()), bound.hash)),
+            &resume.observed.compatibility,
+        ),
+        compared(
+            "authority",
+            resume.bindings.authority.iter().map(|bound| (&bound.name, bound.path.clone(), bound.hash)),
+            &resume.observed.authority,
+        ),
+        Check::new(
+            "context",
+            context.is_empty(),
+            "every file of the context can be read",
+            or(&context, "all read"),
+        ),
         artifacts_check(resume),
         approvals_check(resume, now),
         Check::new("effects", true, "each planned effect proved", "none planned"),
@@ -37,7 +55,11 @@ pub fn checks(resume: &Resume, checkpoint: &Checkpoint, now: Time) -> Vec<Check>
             "capabilities",
             resume.bindings.capabilities.is_empty() || resume.outstanding.is_empty(),
             "current evidence for what outstanding work needs",
-            if resume.outstanding.is_empty() { "no outstanding work".to_owned() } else { listed(&resume.bindings.capabilities) },
+            if resume.outstanding.is_empty() {
+                "no outstanding work".to_owned()
+            } else {
+                listed(&resume.bindings.capabilities)
+            },
         ),
         pending_check(resume),
         consumed_check(resume),
@@ -71,12 +93,19 @@ fn compared<'a>(
         count += 1;
         match seen.get(name) {
             Some(Ok(got)) if *got == want => {}
-            Some(Ok(got)) => faults.push(format!("{name} ({path}): want {}, got {}", want.short(), got.short())),
+            Some(Ok(got)) => {
+                faults.push(format!("{name} ({path}): want {}, got {}", want.short(), got.short()))
+            }
             Some(Err(why)) => faults.push(format!("{name} ({path}): {why}")),
             None => faults.push(format!("{name} ({path}): not read")),
         }
     }
-    Check::new(check, faults.is_empty(), format!("{count} as recorded"), or(&faults, &format!("{count} as recorded")))
+    Check::new(
+        check,
+        faults.is_empty(),
+        format!("{count} as recorded"),
+        or(&faults, &format!("{count} as recorded")),
+    )
 }
 
 fn artifact_fault(resume: &Resume, artifact: &BoundArtifact) -> Option<String> {
@@ -84,7 +113,13 @@ fn artifact_fault(resume: &Resume, artifact: &BoundArtifact) -> Option<String> {
     let got = seen.as_ref().ok()?;
     (*got != artifact.hash).then(|| {
         let how = difference.map_or("", super::resume::Difference::words);
-        format!("{} ({}): want {}, got {}{how}", artifact.name, artifact.path, artifact.hash.short(), got.short())
+        format!(
+            "{} ({}): want {}, got {}{how}",
+            artifact.name,
+            artifact.path,
+            artifact.hash.short(),
+            got.short()
+        )
     })
 }
 
@@ -134,11 +169,16 @@ fn pending_check(resume: &Resume) -> Check {
         return Check::new("pending", false, "a returned result binds from its bytes", unbound.join("; "));
     }
     let out: Vec<String> = resume.outstanding.iter().map(|(handoff, _)| handoff.id.to_string()).collect();
-    Check::new("pending", out.is_empty(), "nothing outstanding", if out.is_empty() {
-        format!("{} returned and bound again", resume.returned.len())
-    } else {
-        format!("outstanding: {}", out.join(", "))
-    })
+    Check::new(
+        "pending",
+        out.is_empty(),
+        "nothing outstanding",
+        if out.is_empty() {
+            format!("{} returned and bound again", resume.returned.len())
+        } else {
+            format!("outstanding: {}", out.join(", "))
+        },
+    )
 }
 
 fn consumed_check(resume: &Resume) -> Check {

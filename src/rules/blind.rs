@@ -108,7 +108,10 @@ impl Forbidden {
             let line = line.to_lowercase();
             if let Some(key) = self.keys.iter().find(|key| is_key(&line, key)) {
                 return Err(Error::new(Kind::NotBlind, format!("{what} would show the reviewer {key}"))
-                    .because(format!("line {}; the file cannot be read as a value, so it is searched as text", number + 1)));
+                    .because(format!(
+                        "line {}; the file cannot be read as a value, so it is searched as text",
+                        number + 1
+                    )));
             }
         }
         Ok(())
@@ -165,7 +168,8 @@ mod tests {
 
     #[test]
     fn forbidden_keys_at_any_depth_and_in_any_case() {
-        let forbidden = Forbidden::new(&["Author_Intent".to_owned()], &["gold".to_owned(), "thinking".to_owned()]);
+        let forbidden =
+            Forbidden::new(&["Author_Intent".to_owned()], &["gold".to_owned(), "thinking".to_owned()]);
         for (value, found) in [
             (json!({"a": [{"Expected": 1}]}), vec!["/a/0/Expected"]),
             (json!({"author_intent": 1}), vec!["/author_intent"]),

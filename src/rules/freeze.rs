@@ -230,7 +230,8 @@ fn fits(spec: &JobSpec, input: &Value) -> Result<()> {
         None => Ok(()),
         Some(first) => {
             let place = format!("/input{}", first.pointer);
-            Err(wrong("job file", &place, "the contract's input schema refuses this").because(first.message.clone()))
+            Err(wrong("job file", &place, "the contract's input schema refuses this")
+                .because(first.message.clone()))
         }
     }
 }
@@ -242,9 +243,12 @@ fn fits(spec: &JobSpec, input: &Value) -> Result<()> {
 pub fn no_stored_result(state: &State, places: &[Place]) -> Result<()> {
     for place in places {
         if let Some(result) = state.result_of_blob(&place.hash) {
-            return Err(Error::new(Kind::NotBlind, format!("artifact {} is the stored result {result}", place.name))
-                .because("a reviewer sees no earlier answer")
-                .fix("leave this artifact out of the job"));
+            return Err(Error::new(
+                Kind::NotBlind,
+                format!("artifact {} is the stored result {result}", place.name),
+            )
+            .because("a reviewer sees no earlier answer")
+            .fix("leave this artifact out of the job"));
         }
     }
     Ok(())

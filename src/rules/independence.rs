@@ -30,7 +30,9 @@ pub fn grounds(facts: &Facts<'_>) -> Vec<Check> {
     let kin = worker == facts.source || facts.ancestors.contains(worker);
     let bounded = matches!(facts.worker.memory_policy, MemoryPolicy::None | MemoryPolicy::Bounded);
     let native = match (facts.source_native, facts.worker.native.as_deref()) {
-        (Some(asked), Some(answered)) => Check::new("native", asked != answered, "another native id", answered),
+        (Some(asked), Some(answered)) => {
+            Check::new("native", asked != answered, "another native id", answered)
+        }
         _ => Check::new("native", true, "another native id where both are known", "not both known"),
     };
     vec![

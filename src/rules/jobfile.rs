@@ -12,12 +12,33 @@ use crate::model::id::Name;
 use crate::model::job::{Cost, Execution, Family, Grade, Locality, ResultScope, VerdictRule};
 
 const JOB: &[&str] = &[
-    "contract", "kind", "subject", "input", "context", "rubric", "output", "verdict", "evidence",
-    "permissions", "execution", "forbidden_keys", "allow_evidence",
+    "contract",
+    "kind",
+    "subject",
+    "input",
+    "context",
+    "rubric",
+    "output",
+    "verdict",
+    "evidence",
+    "permissions",
+    "execution",
+    "forbidden_keys",
+    "allow_evidence",
 ];
 const PACK: &[&str] = &[
-    "id", "version", "kind", "purpose", "input", "rubric", "output", "verdict", "evidence", "permissions",
-    "execution", "forbidden_keys",
+    "id",
+    "version",
+    "kind",
+    "purpose",
+    "input",
+    "rubric",
+    "output",
+    "verdict",
+    "evidence",
+    "permissions",
+    "execution",
+    "forbidden_keys",
 ];
 const EXECUTION: &[&str] =
     &["independent", "min_grade", "families", "models", "interactive", "cost", "locality"];
@@ -161,11 +182,7 @@ pub fn job(value: &Value, find: &dyn Fn(&str) -> Result<Contract>) -> Result<Job
         context: artifacts(what, members.raw("context"), "/context")?.unwrap_or_default(),
         rubric: [base.rubric, own.rubric].concat(),
         output: output.ok_or_else(|| wrong(what, "/output", "this member is required"))?,
-        verdict: if from_pack {
-            same(what, "/verdict", base.verdict, own.verdict)?
-        } else {
-            own.verdict
-        },
+        verdict: if from_pack { same(what, "/verdict", base.verdict, own.verdict)? } else { own.verdict },
         evidence: union(base.evidence, own.evidence),
         permissions: same(what, "/permissions", base.permissions, own.permissions)?
             .unwrap_or(Permissions { result_scope: ResultScope::Diagnostic }),
@@ -249,7 +266,8 @@ fn merged(
         match all.get(&key) {
             Some(held) if *held != value => {
                 let place = format!("/execution/{key}");
-                return Err(wrong(what, &place, "the contract sets this").because(format!("want {held}, got {value}")));
+                return Err(wrong(what, &place, "the contract sets this")
+                    .because(format!("want {held}, got {value}")));
             }
             _ => {
                 all.insert(key, value);
@@ -301,9 +319,12 @@ fn artifacts(what: &str, value: Option<&Value>, pointer: &str) -> Result<Option<
         relative_path(what, &members.at("path"), &path)?;
         let encoding: Option<String> = members.get("encoding")?;
         if let Some(other) = encoding.as_deref().filter(|encoding| *encoding != "base64") {
-            return Err(wrong(what, &members.at("encoding"), "only base64 is known").because(format!("got {other}")));
+            return Err(
+                wrong(what, &members.at("encoding"), "only base64 is known").because(format!("got {other}"))
+            );
         }
-        let lines = members.raw("lines").map(|lines| line_range(what, &members.at("lines"), lines)).transpose()?;
+        let lines =
+            members.raw("lines").map(|lines| line_range(what, &members.at("lines"), lines)).transpose()?;
         Ok(ArtifactRef { name: members.need("name")?, path, lines, base64: encoding.is_some(), pointer })
     };
     list.iter().enumerate().map(artifact).collect::<Result<Vec<_>>>().map(Some)
@@ -316,7 +337,11 @@ fn relative_path(what: &str, pointer: &str, path: &str) -> Result<()> {
         || path.contains('\0')
         || path.split('/').any(|part| part == ".." || part == ".novelforge");
     if bad {
-        return Err(wrong(what, pointer, "a path from the project root is wanted, without .. or .novelforge"));
+        return Err(wrong(
+            what,
+            pointer,
+            "a path from the project root is wanted, without .. or .novelforge",
+        ));
     }
     Ok(())
 }
@@ -332,7 +357,10 @@ fn line_range(what: &str, pointer: &str, value: &Value) -> Result<(u64, u64)> {
 fn distinct_names(what: &str, spec: &JobSpec) -> Result<()> {
     let all: Vec<&ArtifactRef> = spec.artifacts.iter().flatten().chain(&spec.context).collect();
     if all.len() > MAX_ARTIFACTS {
-        return Err(Error::new(Kind::TooLarge, format!("{what}: a job has at most {MAX_ARTIFACTS} artifacts")));
+        return Err(Error::new(
+            Kind::TooLarge,
+            format!("{what}: a job has at most {MAX_ARTIFACTS} artifacts"),
+        ));
     }
     for (index, artifact) in all.iter().enumerate() {
         if all[..index].iter().any(|other| other.name == artifact.name) {

@@ -104,8 +104,11 @@ pub fn admit(asked: &Asked<'_>) -> Result<Admission> {
         _ => {
             let limit = asked.own.map_or(RELAY_MAX_ATTEMPTS, |handoff| handoff.max_attempts);
             if asked.history.opened >= limit {
-                return Err(Error::new(Kind::Exhausted, format!("job {} has used its attempts", asked.job.id))
-                    .because(format!("{} of {limit} are opened", asked.history.opened)));
+                return Err(Error::new(
+                    Kind::Exhausted,
+                    format!("job {} has used its attempts", asked.job.id),
+                )
+                .because(format!("{} of {limit} are opened", asked.history.opened)));
             }
             Ok(Admission::New { overtaken: mine.cloned().map(Box::new) })
         }
@@ -181,8 +184,7 @@ pub fn end_worker(state: &State, attempt: &Attempt, to: Status) -> Result<Vec<Ev
 /// # Errors
 /// As [`end_worker`].
 pub fn end(state: &State, attempt: &Attempt, how: AttemptEnd, reason: &Name) -> Result<Vec<Event>> {
-    let mut events =
-        vec![Event::AttemptEnded { attempt: attempt.id.clone(), how, reason: reason.clone() }];
+    let mut events = vec![Event::AttemptEnded { attempt: attempt.id.clone(), how, reason: reason.clone() }];
     let to = if how == AttemptEnd::Failed { Status::Failed } else { Status::Terminated };
     events.extend(end_worker(state, attempt, to)?);
     Ok(events)
@@ -241,7 +243,9 @@ pub fn may_answer(attempt: &Attempt, handoff: &Handoff) -> Result<()> {
 
 fn current_of(handoff: &Handoff) -> String {
     match &handoff.attempt {
-        Some(attempt) => format!("the newest attempt of handoff {} is {attempt} (number {})", handoff.id, handoff.number),
+        Some(attempt) => {
+            format!("the newest attempt of handoff {} is {attempt} (number {})", handoff.id, handoff.number)
+        }
         None => format!("handoff {} has no attempt", handoff.id),
     }
 }
@@ -249,7 +253,9 @@ fn current_of(handoff: &Handoff) -> String {
 /// The default gate of a job: `gate/<subject>/<kind>`.
 pub fn default_gate(job: &Job) -> Result<Name> {
     format!("gate/{}/{}", job.subject, job.kind).parse().map_err(|bad: String| {
-        Error::new(Kind::Usage, "the default gate of this job is no name").because(bad).fix("give --gate NAME")
+        Error::new(Kind::Usage, "the default gate of this job is no name")
+            .because(bad)
+            .fix("give --gate NAME")
     })
 }
 

@@ -7,9 +7,7 @@ use crate::model::id::{Name, SessionId, word};
 use crate::model::run::{Run, RunStatus};
 use crate::model::session::{Session, Status};
 
-use Status::{
-    AwaitingExternal, AwaitingUser, Completed, Created, Failed, Idle, Running, Stale, Terminated,
-};
+use Status::{AwaitingExternal, AwaitingUser, Completed, Created, Failed, Idle, Running, Stale, Terminated};
 
 /// The contract's table: from each state, the states that may follow.
 pub const TABLE: &[(Status, &[Status])] = &[

@@ -23,8 +23,10 @@ impl<'a> Members<'a> {
         let map = value.as_object().ok_or_else(|| wrong(what, pointer, "an object is wanted here"))?;
         if let Some(key) = map.keys().find(|key| !known.contains(&key.as_str())) {
             let place = push_pointer(pointer, key);
-            let near = nearest(key, known.iter().copied())
-                .map_or_else(|| format!("known are {}", known.join(", ")), |near| format!("did you mean {near}?"));
+            let near = nearest(key, known.iter().copied()).map_or_else(
+                || format!("known are {}", known.join(", ")),
+                |near| format!("did you mean {near}?"),
+            );
             return Err(wrong(what, &place, "no such member").because(near));
         }
         Ok(Self { map, pointer: pointer.to_owned(), what })
@@ -46,9 +48,9 @@ impl<'a> Members<'a> {
     /// `bad_input` with the pointer and what was wanted.
     pub fn get<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>> {
         let Some(value) = self.map.get(key) else { return Ok(None) };
-        serde_json::from_value(value.clone())
-            .map(Some)
-            .map_err(|error| wrong(self.what, &self.at(key), "not what is wanted here").because(error.to_string()))
+        serde_json::from_value(value.clone()).map(Some).map_err(|error| {
+            wrong(self.what, &self.at(key), "not what is wanted here").because(error.to_string())
+        })
     }
 
     /// A member that must be given.

@@ -17,8 +17,12 @@ pub mod lifecycle;
 pub mod members;
 pub mod once;
 pub mod packet;
+pub mod refusal;
 pub mod relay;
 pub mod resume;
 pub mod schema;
 pub mod session;
 pub mod sound;
+
+#[cfg(test)]
+mod tests;

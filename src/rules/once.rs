@@ -147,7 +147,7 @@ pub fn consume(turn: &mut Turn<'_>, consume: Consume) -> Result<Decision<Consume
     }
     let checks = consume.evidence.checks();
     if !failed(&checks).is_empty() {
-        return Err(super::answer::binding_error(&consume.evidence.job.id, checks));
+        return Err(super::refusal::binding_error(&consume.evidence.job.id, checks));
     }
     apply(turn, consume, checked.verdict, checks)
 }
@@ -208,7 +208,9 @@ fn apply(
     let evidence = &consume.evidence;
     let (result, job) = (&evidence.result, &evidence.job);
     let (session, run) = &consume.acting;
-    let contested = consume.contested.as_deref().map(|reason| turn.text(reason));
+    let is_contested = result.checked.as_ref().is_some_and(|checked| checked.standing == Standing::Contested);
+    let reason = consume.contested.as_deref().filter(|_| is_contested);
+    let contested = reason.map(|reason| turn.text(reason));
     let receipt = Receipt {
         id: turn.id()?,
         source: result.id.clone(),

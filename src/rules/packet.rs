@@ -43,7 +43,9 @@ fn sentences(packet: &Packet<'_>, transport: Transport) -> [String; 5] {
     let form = if transport == Transport::Human { "form" } else { "JSON block" };
     let whole = match transport {
         Transport::Agent => "this JSON document is not whole".to_owned(),
-        Transport::Chat | Transport::Human => format!("the last line is not \"END NF PACKET {}\"", packet.handoff),
+        Transport::Chat | Transport::Human => {
+            format!("the last line is not \"END NF PACKET {}\"", packet.handoff)
+        }
     };
     [
         "Judge only what stands in this packet.".to_owned(),
@@ -102,10 +104,16 @@ fn text(out: &mut String, packet: &Packet<'_>, transport: Transport) -> std::fmt
 fn return_form(out: &mut String, packet: &Packet<'_>, transport: Transport) -> std::fmt::Result {
     writeln!(out, "# Return form\n")?;
     if transport == Transport::Human {
-        writeln!(out, "Fill in between the two NF FORM lines and send those lines back with what is between.\n")?;
+        writeln!(
+            out,
+            "Fill in between the two NF FORM lines and send those lines back with what is between.\n"
+        )?;
         return human_form(out, packet);
     }
-    writeln!(out, "Name your provider and model. If you cannot judge, set \"status\" to \"cannot_judge\", add a")?;
+    writeln!(
+        out,
+        "Name your provider and model. If you cannot judge, set \"status\" to \"cannot_judge\", add a"
+    )?;
     writeln!(out, "short \"reason\" and leave \"output\" out. Keep the member \"nf\" exactly as it is.\n")?;
     fenced(out, "json", &pretty(&blank(packet.job, packet.nonce, transport)))
 }
@@ -181,8 +189,13 @@ fn asked<'a>(
     schema: &'a Value,
     properties: &'a Map<String, Value>,
 ) -> impl Iterator<Item = (&'a String, &'a Value)> {
-    let required: Vec<&str> =
-        schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    let required: Vec<&str> = schema
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
     properties.iter().filter(move |(key, _)| required.is_empty() || required.contains(&key.as_str()))
 }
 
@@ -228,7 +241,9 @@ fn hint(schema: &Value) -> String {
             other => format!("a JSON {other}"),
         });
     }
-    for (key, word) in [("minimum", "from"), ("maximum", "to"), ("minItems", "at least"), ("minLength", "at least")] {
+    for (key, word) in
+        [("minimum", "from"), ("maximum", "to"), ("minItems", "at least"), ("minLength", "at least")]
+    {
         if let Some(bound) = schema.get(key) {
             words.push(format!("{word} {bound}"));
         }

@@ -20,8 +20,17 @@ use crate::model::session::{ResumePolicy, Session, Status};
 
 /// The eleven names, in order.
 pub const NAMES: [&str; 11] = [
-    "session", "checkpoint", "compatibility", "authority", "context", "artifacts", "approvals", "effects",
-    "capabilities", "pending", "consumed",
+    "session",
+    "checkpoint",
+    "compatibility",
+    "authority",
+    "context",
+    "artifacts",
+    "approvals",
+    "effects",
+    "capabilities",
+    "pending",
+    "consumed",
 ];
 
 /// What was read from a bound file: its bytes' hash, or why it could not be read.
@@ -145,7 +154,8 @@ pub struct Resumed {
 /// `cannot_resume`, `illegal_transition`, `older_checkpoint`, `not_current_run`, `version_mismatch` (exit
 /// 3); `stale` (exit 9) with all checks; `pending` (exit 8).
 pub fn resume(turn: &mut Turn<'_>, resume: Resume) -> Result<Decision<Resumed>> {
-    let mut course = Course::new(resume.session.clone(), resume.run.clone().filter(|run| run.status.is_current()));
+    let mut course =
+        Course::new(resume.session.clone(), resume.run.clone().filter(|run| run.status.is_current()));
     course.expect_version(resume.expected_version)?;
     expect_run(&resume)?;
     may_resume(&resume)?;
@@ -188,18 +198,20 @@ pub fn not_current(session: &Session, run: &RunId) -> Error {
 fn may_resume(resume: &Resume) -> Result<()> {
     let session = &resume.session;
     if session.resume_policy == ResumePolicy::Forbidden {
-        return Err(Error::new(Kind::CannotResume, format!("session {} has resume policy forbidden", session.id))
-            .fix(way_from(&session.id)));
+        return Err(Error::new(
+            Kind::CannotResume,
+            format!("session {} has resume policy forbidden", session.id),
+        )
+        .fix(way_from(&session.id)));
     }
     match session.status {
         Status::Idle | Status::AwaitingUser | Status::AwaitingExternal | Status::Failed => Ok(()),
         Status::Running if resume.interrupted => Ok(()),
-        Status::Running => Err(Error::new(
-            Kind::IllegalTransition,
-            format!("session {} is running", session.id),
-        )
-        .because("a session resumes from idle, awaiting_user, awaiting_external or failed")
-        .fix(format!("if its shell is dead: nf resume {} --interrupted", session.id))),
+        Status::Running => {
+            Err(Error::new(Kind::IllegalTransition, format!("session {} is running", session.id))
+                .because("a session resumes from idle, awaiting_user, awaiting_external or failed")
+                .fix(format!("if its shell is dead: nf resume {} --interrupted", session.id)))
+        }
         other => {
             lifecycle::allow(&session.id, other, Status::Running)?;
             Err(Error::new(Kind::CannotResume, format!("session {} is {other} and has not run", session.id))
@@ -238,10 +250,13 @@ fn stale_error(session: &SessionId, checks: &[Check], stale: &[String]) -> Error
         .filter(|check| stale.contains(&check.check))
         .map(|check| format!("{}: {}", check.check, check.got))
         .collect();
-    Error::new(Kind::Stale, format!("session {session} cannot go on: {} changed since its checkpoint", stale.join(", ")))
-        .because(lines.join("\n       "))
-        .fix(format!("restore what changed and resume, or leave the old bindings behind: {}", way_from(session)))
-        .details(serde_json::json!({"failed": stale, "checks": checks}))
+    Error::new(
+        Kind::Stale,
+        format!("session {session} cannot go on: {} changed since its checkpoint", stale.join(", ")),
+    )
+    .because(lines.join("\n       "))
+    .fix(format!("restore what changed and resume, or leave the old bindings behind: {}", way_from(session)))
+    .details(serde_json::json!({"failed": stale, "checks": checks}))
 }
 
 fn pending_error(handoff: &Handoff, attempt: Option<&Attempt>, checks: &[Check]) -> Error {
@@ -269,14 +284,19 @@ fn manifest(resume: &Resume) -> (Vec<ManifestEntry>, Vec<Name>) {
     (entries.collect(), reread)
 }
 
-fn go_on(turn: &mut Turn<'_>, mut course: Course, resume: Resume, checks: Vec<Check>) -> Result<Decision<Resumed>> {
+fn go_on(
+    turn: &mut Turn<'_>,
+    mut course: Course,
+    resume: Resume,
+    checks: Vec<Check>,
+) -> Result<Decision<Resumed>> {
     let (context, reread) = manifest(&resume);
     let from = resume.checkpoint.as_ref().map(|checkpoint| checkpoint.id.clone());
     let from = from.ok_or_else(|| Error::new(Kind::CannotResume, "there is no checkpoint to resume from"))?;
     let old = resume.run.as_ref();
-    let cursor = old.map(|run| run.cursor.clone()).or_else(|| {
-        resume.checkpoint.as_ref().map(|checkpoint| checkpoint.cursor.clone())
-    });
+    let cursor = old
+        .map(|run| run.cursor.clone())
+        .or_else(|| resume.checkpoint.as_ref().map(|checkpoint| checkpoint.cursor.clone()));
     course.go(Status::Running)?;
     let run = Run {
         id: turn.id()?,
@@ -302,16 +322,19 @@ fn go_on(turn: &mut Turn<'_>, mut course: Course, resume: Resume, checks: Vec<Ch
     let saved = checkpoint::save(turn, saved, resume.carried)?;
     course.events.push(crate::model::event::Event::CheckpointSaved { checkpoint: saved });
     let waiting = resume.returned.into_iter().filter(|returned| !returned.consumed);
-    Ok(Decision::new(course.events, Resumed {
-        session: course.session.id,
-        status: course.session.status,
-        run: run.id,
-        from,
-        cursor: run.cursor,
-        checks,
-        context,
-        reread,
-        gates: run.pending.gates,
-        unconsumed: waiting.map(|returned| (returned.result, returned.gate)).collect(),
-    }))
+    Ok(Decision::new(
+        course.events,
+        Resumed {
+            session: course.session.id,
+            status: course.session.status,
+            run: run.id,
+            from,
+            cursor: run.cursor,
+            checks,
+            context,
+            reread,
+            gates: run.pending.gates,
+            unconsumed: waiting.map(|returned| (returned.result, returned.gate)).collect(),
+        },
+    ))
 }

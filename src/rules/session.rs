@@ -163,7 +163,12 @@ fn run_first(turn: &mut Turn<'_>, course: &mut Course, cursor: Name, bindings: B
 ///
 /// # Errors
 /// As [`create`].
-pub fn start(turn: &mut Turn<'_>, resource: Name, task: Name, declared: Bindings) -> Result<Decision<Stands>> {
+pub fn start(
+    turn: &mut Turn<'_>,
+    resource: Name,
+    task: Name,
+    declared: Bindings,
+) -> Result<Decision<Stands>> {
     let mut course = create(turn, Spec::manager(resource, task, None))?;
     let cursor = word("start")?;
     run_first(turn, &mut course, cursor, declared)?;
@@ -248,7 +253,12 @@ pub fn move_to(
 ///
 /// # Errors
 /// `version_mismatch`.
-pub fn step(mut course: Course, mut run: Run, cursor: Name, expected_version: Option<u64>) -> Result<Decision<Stands>> {
+pub fn step(
+    mut course: Course,
+    mut run: Run,
+    cursor: Name,
+    expected_version: Option<u64>,
+) -> Result<Decision<Stands>> {
     course.expect_version(expected_version)?;
     if run.cursor != cursor {
         course.events.push(Event::RunStepped { run: run.id.clone(), cursor: cursor.clone() });

@@ -14,8 +14,9 @@ use crate::model::job::VerdictRule;
 /// # Errors
 /// `bad_input` with the pointer inside the schema.
 pub fn valid_schema(what: &str, pointer: &str, value: &Value) -> Result<()> {
-    schema::compile_check(value)
-        .map_err(|bad| wrong(what, &format!("{pointer}{}", bad.pointer), "not a JSON Schema").because(bad.message))
+    schema::compile_check(value).map_err(|bad| {
+        wrong(what, &format!("{pointer}{}", bad.pointer), "not a JSON Schema").because(bad.message)
+    })
 }
 
 /// What must hold of every finished question: a sound schema without private keys, a verdict rule that
@@ -23,7 +24,12 @@ pub fn valid_schema(what: &str, pointer: &str, value: &Value) -> Result<()> {
 ///
 /// # Errors
 /// `bad_input` with the pointer; `not_blind` for an output that asks for private reasoning.
-pub fn finished(what: &str, output: &Value, verdict: Option<&VerdictRule>, evidence: &[String]) -> Result<()> {
+pub fn finished(
+    what: &str,
+    output: &Value,
+    verdict: Option<&VerdictRule>,
+    evidence: &[String],
+) -> Result<()> {
     valid_schema(what, "/output", output)?;
     let private = private_in_schema(output);
     if !private.is_empty() {
@@ -33,7 +39,11 @@ pub fn finished(what: &str, output: &Value, verdict: Option<&VerdictRule>, evide
     }
     for (index, pointer) in evidence.iter().enumerate() {
         if !pointer.starts_with('/') {
-            return Err(wrong(what, &format!("/evidence/{index}"), "a JSON pointer such as /evidence is wanted"));
+            return Err(wrong(
+                what,
+                &format!("/evidence/{index}"),
+                "a JSON pointer such as /evidence is wanted",
+            ));
         }
     }
     verdict.map_or(Ok(()), |rule| verdict_rule(what, output, rule))
@@ -51,12 +61,20 @@ fn verdict_rule(what: &str, output: &Value, rule: &VerdictRule) -> Result<()> {
         return Err(wrong(what, "/verdict", "no value is in pass, fail or neutral"));
     }
     if let Some(value) = rule.fail.iter().find(|value| !rule.repair.contains_key(*value)) {
-        return Err(wrong(what, "/verdict/repair", &format!("the failing value {value:?} has no repair route")));
+        return Err(wrong(
+            what,
+            "/verdict/repair",
+            &format!("the failing value {value:?} has no repair route"),
+        ));
     }
     let values = enum_at(output, &rule.pointer).unwrap_or_default();
     for value in &values {
         if !value.as_str().is_some_and(|text| known.iter().any(|known| *known == text)) {
-            return Err(wrong(what, "/verdict", &format!("the output's value {value} is in none of pass, fail, neutral")));
+            return Err(wrong(
+                what,
+                "/verdict",
+                &format!("the output's value {value} is in none of pass, fail, neutral"),
+            ));
         }
     }
     let listed = |known: &String| values.iter().any(|value| value.as_str() == Some(known));

@@ -46,9 +46,14 @@ pub(super) fn of_fault(fault: &Fault) -> (Reason, Option<String>) {
         FaultKind::IntegerRange => Reason::IntegerRange,
         FaultKind::LoneSurrogate => Reason::LoneSurrogate,
         FaultKind::Depth => Reason::Depth,
-        _ => Reason::Broken,
+        FaultKind::Size | FaultKind::Budget => Reason::TooLarge,
+        FaultKind::Syntax
+        | FaultKind::Truncated
+        | FaultKind::Tag
+        | FaultKind::KeyNotString
+        | FaultKind::Date => Reason::Broken,
     };
-    (reason, Some(fault.pointer.clone()))
+    (reason, Some(fault.pointer.clone()).filter(|pointer| !pointer.is_empty()))
 }
 
 impl Reply<'_> {
@@ -61,7 +66,8 @@ impl Reply<'_> {
         let mut seen = BTreeSet::new();
         let different: Vec<&Sound> =
             found.sound.iter().filter(|sound| seen.insert(canonical(&sound.value))).collect();
-        let answers: Vec<&Sound> = different.iter().copied().filter(|sound| !is_blank(&sound.value)).collect();
+        let answers: Vec<&Sound> =
+            different.iter().copied().filter(|sound| !is_blank(&sound.value)).collect();
         match (answers.as_slice(), &found.broken) {
             ([sound], None) => Ok(self.extracted(sound)),
             ([], Some(broken)) => Err(self.broken(broken, found.broken_count)),
@@ -101,8 +107,12 @@ impl Reply<'_> {
     pub fn lone(&self, reason: Reason) -> IntakeFault {
         let message = match reason {
             Reason::Empty => "the reply is empty",
-            Reason::Placeholder => "the reply is only a placeholder for a pasted text; the text itself did not come",
-            _ => "the reply is only the word \"truncated\": the packet lost its end on the way to the reviewer",
+            Reason::Placeholder => {
+                "the reply is only a placeholder for a pasted text; the text itself did not come"
+            }
+            _ => {
+                "the reply is only the word \"truncated\": the packet lost its end on the way to the reviewer"
+            }
         };
         self.refuse(reason, Refusal { message: message.to_owned(), ..Refusal::default() })
     }
@@ -115,13 +125,17 @@ impl Reply<'_> {
     /// The text at a place, to the end of its line.
     fn near(&self, at: usize) -> String {
         let rest = self.text().get(at..).unwrap_or("");
-        rest.lines().next().unwrap_or("").chars().take(NEAR).collect()
+        rest.split(['\n', '\r']).next().unwrap_or("").chars().take(NEAR).map(printable).collect()
     }
 
     fn broken(&self, broken: &Broken, count: usize) -> IntakeFault {
         let (reason, mut refusal) = self.cause(broken);
         if count > 1 {
-            let more = if count == 2 { "one more does not parse".to_owned() } else { format!("{} more do not parse", count - 1) };
+            let more = if count == 2 {
+                "one more does not parse".to_owned()
+            } else {
+                format!("{} more do not parse", count - 1)
+            };
             refusal.message.push_str(&format!("; {more}"));
         }
         self.refuse(reason, refusal)
@@ -152,9 +166,11 @@ impl Reply<'_> {
                 let message = format!("the reply ends at {} inside {begins}", self.place(*end));
                 (Reason::Truncated, Refusal { at: Some(*end), message, ..Refusal::default() })
             }
-            Cause::Cut { end, .. } => {
-                at(Reason::Broken, *end, "a fence or a form begins or ends inside it: a bracket is missing".to_owned())
-            }
+            Cause::Cut { end, .. } => at(
+                Reason::Broken,
+                *end,
+                "a fence or a form begins or ends inside it: a bracket is missing".to_owned(),
+            ),
             Cause::Guard(fault) => {
                 let (reason, pointer) = of_fault(fault);
                 let (reason, mut refusal) = at(reason, broken.start + fault.offset, fault.message.clone());
@@ -163,20 +179,36 @@ impl Reply<'_> {
                 refusal.pointer = pointer;
                 (reason, refusal)
             }
-            Cause::Quoted => at(Reason::Broken, broken.start, "it stands in a block quote (`>`), which is not unwrapped".to_owned()),
-            Cause::Closed(extra) => at(Reason::Broken, *extra, "a closing bracket too many or too early, or an opening one is missing".to_owned()),
-            Cause::Member => at(Reason::Broken, broken.start, "a key stands before it: the start of an outer object is missing".to_owned()),
+            Cause::Quoted => at(
+                Reason::Broken,
+                broken.start,
+                "it stands in a block quote (`>`), which is not unwrapped".to_owned(),
+            ),
+            Cause::Closed(extra) => at(
+                Reason::Broken,
+                *extra,
+                "a closing bracket too many or too early, or an opening one is missing".to_owned(),
+            ),
+            Cause::Member => at(
+                Reason::Broken,
+                broken.start,
+                "a key stands before it: the start of an outer object is missing".to_owned(),
+            ),
             Cause::Form(unread) => {
-                let message = format!("{} (line {}, column {})", unread.message, unread.place.0, unread.place.1);
-                let found = if unread.near.is_empty() { Vec::new() } else { vec![unread.near.clone()] };
-                let at = Some(offset_of(self.text(), unread.place));
-                (unread.reason, Refusal { at, message, pointer: unread.pointer.clone(), found, detail: None })
+                let message = format!("{} ({})", unread.message, self.place(unread.at));
+                // Where a form is cut, what stands there is no part of it.
+                let near =
+                    if unread.reason == Reason::Truncated { String::new() } else { self.near(unread.at) };
+                let found = if near.is_empty() { Vec::new() } else { vec![near] };
+                let pointer = unread.pointer.clone();
+                (unread.reason, Refusal { at: Some(unread.at), message, pointer, found, detail: None })
             }
         }
     }
 
     fn ambiguous(&self, several: &[&Sound], broken: Option<&Broken>, count: usize) -> IntakeFault {
-        let mut places: Vec<String> = several.iter().take(SHOWN).map(|sound| self.place(sound.start)).collect();
+        let mut places: Vec<String> =
+            several.iter().take(SHOWN).map(|sound| self.place(sound.start)).collect();
         let mut found: Vec<String> = several.iter().take(SHOWN).map(|sound| compact(&sound.value)).collect();
         let mut message = if several.len() > 1 {
             format!("{} different answers stand in the reply", several.len())
@@ -206,7 +238,12 @@ impl Reply<'_> {
             }
             Some(Instead::Nested(at)) => {
                 let kind = if self.text()[*at..].starts_with('[') { "an array" } else { "another object" };
-                (Some(*at), format!("an `nf` member stands only inside {kind}, and nothing inside an outer value is an answer"))
+                (
+                    Some(*at),
+                    format!(
+                        "an `nf` member stands only inside {kind}, and nothing inside an outer value is an answer"
+                    ),
+                )
             }
             None => self.elsewhere(),
         };
@@ -220,18 +257,26 @@ impl Reply<'_> {
     /// Why there is not even a broken candidate.
     fn elsewhere(&self) -> (Option<usize>, String) {
         let text = self.text();
-        let skipped = self.layout.blocks.iter().find(|block| {
-            block.role == Role::Skipped && has_word_nf(&text[block.start..block.end])
-        });
+        let skipped = self
+            .layout
+            .blocks
+            .iter()
+            .find(|block| block.role == Role::Skipped && has_word_nf(&text[block.start..block.end]));
         if let Some(fence) = skipped.and_then(|block| block.fence) {
             let at = self.layout.fences[fence].opening.0;
-            return (Some(at), format!("an `nf` member stands in a fence that is not read: {}", self.near(at).trim()));
+            return (
+                Some(at),
+                format!("an `nf` member stands in a fence that is not read: {}", self.near(at).trim()),
+            );
         }
         if let Some(at) = text.find("NF FORM ") {
             return (Some(at), "the lines that mark a form are not whole lines of their own".to_owned());
         }
         if let Some(at) = text.find(['\u{ff5b}', '\u{ff3b}']) {
-            return (Some(at), "a fullwidth bracket opens no value, and no object with an `nf` member was found".to_owned());
+            return (
+                Some(at),
+                "a fullwidth bracket opens no value, and no object with an `nf` member was found".to_owned(),
+            );
         }
         if let Some(at) = text.find("\"nf\"") {
             return (Some(at), "the key `nf` stands in no object".to_owned());
@@ -275,19 +320,17 @@ impl Reply<'_> {
     }
 }
 
+/// A character as it may be shown: none that could move a cursor or turn the direction of a terminal.
+fn printable(c: char) -> char {
+    let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    if c.is_control() || turns { char::REPLACEMENT_CHARACTER } else { c }
+}
+
 fn too_deep() -> String {
     "brackets are nested deeper than 128".to_owned()
 }
 
 /// A value as compact JSON, to be shown.
 fn compact(value: &Value) -> String {
-    String::from_utf8_lossy(&canonical(value)).into_owned()
-}
-
-/// The byte of a line and column, both from 1.
-fn offset_of(text: &str, (line, column): (usize, usize)) -> usize {
-    let mut lines = text.split_inclusive('\n');
-    let start: usize = lines.by_ref().take(line - 1).map(str::len).sum();
-    let inside = lines.next().unwrap_or("").chars().take(column - 1).map(char::len_utf8).sum::<usize>();
-    start + inside
+    String::from_utf8_lossy(&canonical(value)).chars().map(printable).collect()
 }

@@ -64,7 +64,9 @@ fn strange(text: &str, at: usize, c: char) -> Option<String> {
         '\u{2026}' => "an ellipsis in place of a part of the value".to_owned(),
         '.' if rest.starts_with("...") => "an ellipsis in place of a part of the value".to_owned(),
         '>' if starts_line(text, at) => "a block quote mark `>`: quoted lines are not unwrapped".to_owned(),
-        '\u{ff01}'..='\u{ff5e}' => format!("the fullwidth character {c} (U+{code:04X}), not its ASCII look-alike"),
+        '\u{ff01}'..='\u{ff5e}' => {
+            format!("the fullwidth character {c} (U+{code:04X}), not its ASCII look-alike")
+        }
         _ => format!("{} (U+{code:04X}) outside a string", space_name(c)?),
     };
     Some(told)

@@ -236,7 +236,8 @@ pub(super) fn glued_closing(fence: &Fence, after: &str) -> usize {
     let marks = after.trim_start_matches([' ', '\t']);
     let length = marks.bytes().take_while(|byte| *byte == fence.mark).count();
     let rest = &marks[length..];
-    let line_ends = rest.trim_start_matches([' ', '\t']).chars().next().is_none_or(|c| matches!(c, '\r' | '\n'));
+    let line_ends =
+        rest.trim_start_matches([' ', '\t']).chars().next().is_none_or(|c| matches!(c, '\r' | '\n'));
     if length >= fence.length && line_ends { after.len() - rest.len() } else { 0 }
 }
 
@@ -306,7 +307,9 @@ mod tests {
     #[test]
     fn a_glued_closing_fence_is_a_marker_only_where_the_line_ends() {
         let fence = layout("```\nA").fences[0].clone();
-        for (after, want) in [("```", 3), ("  ````  \nx", 6), ("``", 0), ("``` x", 0), ("~~~", 0), ("\n```", 0)] {
+        for (after, want) in
+            [("```", 3), ("  ````  \nx", 6), ("``", 0), ("``` x", 0), ("~~~", 0), ("\n```", 0)]
+        {
             assert_eq!(glued_closing(&fence, after), want, "{after:?}");
         }
     }

@@ -6,7 +6,6 @@ use serde_json::Value;
 use super::Reason;
 use super::decide::of_fault;
 use super::fence::Form;
-use super::look::position;
 use crate::model::yaml;
 
 /// Why a form gives no value.
@@ -14,10 +13,8 @@ use crate::model::yaml;
 pub(super) struct Unread {
     pub reason: Reason,
     pub message: String,
-    /// Line and column in the whole text, from 1.
-    pub place: (usize, usize),
-    /// What stands there.
-    pub near: String,
+    /// Where, as an offset in the whole text.
+    pub at: usize,
     pub pointer: Option<String>,
 }
 
@@ -26,31 +23,36 @@ pub(super) struct Unread {
 /// Errors: `truncated` without its last line, what the guarded YAML reader refuses, and `no_answer` where
 /// the lines give no object with an `nf` member.
 pub(super) fn read(text: &str, form: &Form) -> Result<(Value, bool), Unread> {
-    let start = position(text, form.start);
+    let start = form.start;
     if !form.complete {
         let message = "the form has no line `# END NF FORM` with its own handoff".to_owned();
-        let place = position(text, form.end);
-        return Err(Unread { reason: Reason::Truncated, message, place, near: String::new(), pointer: None });
+        return Err(Unread { reason: Reason::Truncated, message, at: form.end, pointer: None });
     }
-    let lines = &text[form.start..form.end];
-    let (lines, moved) = match unindented(lines, &form.indent) {
+    let sent = &text[form.start..form.end];
+    let (lines, moved) = match unindented(sent, &form.indent) {
         Some(lines) => (lines, form.indent.chars().count()),
-        None => (lines.to_owned(), 0),
+        None => (sent.to_owned(), 0),
     };
     let (lines, no_break_space) = with_plain_indentation(lines);
     let value = yaml::parse(lines.as_bytes()).map_err(|fault| {
-        let (line, column) = (fault.line.max(1), fault.column.max(1));
-        let near = lines.split('\n').nth(line - 1).unwrap_or("").trim().to_owned();
+        let (line, column) = (fault.line.max(1), fault.column.max(1) + moved);
         let (reason, pointer) = of_fault(&fault);
         let message = format!("the form is not the YAML that is read here: {}", fault.message);
-        Unread { reason, message, place: (start.0 + line - 1, column + moved), near, pointer }
+        Unread { reason, message, at: start + offset_of(sent, line, column), pointer }
     })?;
     if value.get("nf").is_none() {
         let message = "the form has no member `nf`".to_owned();
-        let (reason, near) = (Reason::NoAnswer, String::new());
-        return Err(Unread { reason, message, place: start, near, pointer: None });
+        let reason = Reason::NoAnswer;
+        return Err(Unread { reason, message, at: start, pointer: None });
     }
     Ok((value, no_break_space))
+}
+
+/// The byte of a line and column, both from 1.
+fn offset_of(lines: &str, line: usize, column: usize) -> usize {
+    let mut all = lines.split_inclusive('\n');
+    let start: usize = all.by_ref().take(line - 1).map(str::len).sum();
+    start + all.next().unwrap_or("").chars().take(column - 1).map(char::len_utf8).sum::<usize>()
 }
 
 /// The lines without the white space that stands before the first marker too, if all have it.
@@ -128,14 +130,14 @@ mod tests {
     #[test]
     fn a_form_without_its_end_is_never_read() {
         let unread = read_first("x\n# NF FORM h-1\nnf: {}\n# END NF FORM h-2\n").unwrap_err();
-        assert_eq!((unread.reason, unread.place), (Reason::Truncated, (5, 1)));
+        assert_eq!((unread.reason, unread.at), (Reason::Truncated, 41));
     }
 
     #[test]
     fn a_form_that_is_not_yaml_or_has_no_identity_is_named() {
         let broken = read_first("# NF FORM h-1\nnf: {}\na: [1\nb: 2\n# END NF FORM h-1\n").unwrap_err();
         assert_eq!(broken.reason, Reason::Broken);
-        assert!(broken.place.0 >= 3, "{:?}", broken.place);
+        assert!((21..33).contains(&broken.at), "{broken:?}");
         let other = read_first("# NF FORM h-1\n- a\n# END NF FORM h-1\n").unwrap_err();
         assert_eq!(other.reason, Reason::NoAnswer);
     }

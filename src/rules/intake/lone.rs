@@ -26,7 +26,8 @@ pub(super) fn lone(text: &str, layout: &Layout) -> Option<Reason> {
 }
 
 fn piece<'a>(text: &'a str, block: &Block) -> &'a str {
-    text[block.start..block.end].trim_matches(|c: char| c.is_whitespace() || matches!(c, '\u{feff}' | '\u{200b}'))
+    text[block.start..block.end]
+        .trim_matches(|c: char| c.is_whitespace() || matches!(c, '\u{feff}' | '\u{200b}'))
 }
 
 /// Whether a text is one or more placeholders, such as `[Pasted text #1 +40 lines]`, and nothing else.
@@ -42,9 +43,8 @@ pub(super) fn placeholders(text: &str) -> bool {
 }
 
 /// The words that chat programs put first in a placeholder.
-const WORDS: &[&str] = &[
-    "pasted", "truncated text", "image", "attached", "attachment", "file", "screenshot", "document", "pdf",
-];
+const WORDS: &[&str] =
+    &["pasted", "truncated text", "image", "attached", "attachment", "file", "screenshot", "document", "pdf"];
 
 /// The length of the placeholder that a text begins with.
 fn placeholder(text: &str) -> Option<usize> {

@@ -22,8 +22,8 @@ pub(super) fn word_nf(text: &str) -> Option<usize> {
 
 /// Characters that people and programs use as quotes around a key or a string.
 pub(super) const QUOTES: &[char] = &[
-    '"', '\'', '`', '\u{201c}', '\u{201d}', '\u{201e}', '\u{201f}', '\u{2018}', '\u{2019}', '\u{201a}', '\u{ab}',
-    '\u{bb}', '\u{ff02}', '\u{ff07}',
+    '"', '\'', '`', '\u{201c}', '\u{201d}', '\u{201e}', '\u{201f}', '\u{2018}', '\u{2019}', '\u{201a}',
+    '\u{ab}', '\u{bb}', '\u{ff02}', '\u{ff07}',
 ];
 
 /// What is read as white space between the tokens of a value.
@@ -48,7 +48,9 @@ pub(super) fn begins_value(run: &str) -> bool {
     }
     let after = match quoted(inside) {
         Some(after) => after,
-        None if ends.contains(&':') => inside.trim_start_matches(|c: char| c.is_alphanumeric() || "_-$.".contains(c)),
+        None if ends.contains(&':') => {
+            inside.trim_start_matches(|c: char| c.is_alphanumeric() || "_-$.".contains(c))
+        }
         None => return false,
     };
     after.len() < inside.len() && after.trim_start_matches(SPACE).starts_with(ends)
@@ -59,7 +61,8 @@ pub(super) fn begins_value(run: &str) -> bool {
 /// a few hundred bytes are not looked for, so that one long line costs no look at all of it.
 pub(super) fn ends_with_key(text: &str) -> bool {
     const DOUBLE: &[char] = &['"', '\u{201c}', '\u{201d}', '\u{ff02}'];
-    let Some(key) = text.trim_end().strip_suffix(':').and_then(|head| head.trim_end().strip_suffix(DOUBLE)) else {
+    let Some(key) = text.trim_end().strip_suffix(':').and_then(|head| head.trim_end().strip_suffix(DOUBLE))
+    else {
         return false;
     };
     let mut window = key.len().saturating_sub(300);
@@ -198,7 +201,9 @@ mod tests {
     #[test]
     fn positions_count_lines_of_every_kind_and_characters() {
         let text = "a\nb\r\n\u{e9}c\rd";
-        for (offset, want) in [(0, (1, 1)), (2, (2, 1)), (5, (3, 1)), (7, (3, 2)), (8, (3, 3)), (9, (4, 1)), (99, (4, 2))] {
+        for (offset, want) in
+            [(0, (1, 1)), (2, (2, 1)), (5, (3, 1)), (7, (3, 2)), (8, (3, 3)), (9, (4, 1)), (99, (4, 2))]
+        {
             assert_eq!(position(text, offset), want, "{offset}");
         }
     }

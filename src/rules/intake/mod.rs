@@ -91,7 +91,8 @@ pub struct IntakeFault {
 /// intake").
 pub fn extract(bytes: &[u8], is_blank: &dyn Fn(&Value) -> bool) -> Result<Extracted, IntakeFault> {
     if bytes.len() > MAX_BYTES {
-        let message = format!("the reply has {} bytes, and {MAX_BYTES} is the most that is read", bytes.len());
+        let message =
+            format!("the reply has {} bytes, and {MAX_BYTES} is the most that is read", bytes.len());
         return Err(unplaced(Reason::TooLarge, message, None));
     }
     let decoded = decode::decode(bytes).map_err(|fault| {

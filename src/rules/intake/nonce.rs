@@ -35,7 +35,9 @@ fn behind(text: &str) -> Option<&str> {
     let mut colon = false;
     for _ in 0..GAP {
         let next = rest.chars().next()?;
-        if let Some(after) = ["&quot;", "&#34;", "&#39;", "&apos;"].iter().find_map(|entity| rest.strip_prefix(entity)) {
+        if let Some(after) =
+            ["&quot;", "&#34;", "&#39;", "&apos;"].iter().find_map(|entity| rest.strip_prefix(entity))
+        {
             rest = after;
             continue;
         }

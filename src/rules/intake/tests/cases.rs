@@ -71,7 +71,8 @@ fn each_reply_gives_what_is_expected() {
 
 #[test]
 fn the_table_here_names_every_file() {
-    let expected = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/cases/replies/EXPECTED.tsv"));
+    let expected =
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/cases/replies/EXPECTED.tsv"));
     let mut rows = 0;
     for row in expected.lines().skip(1) {
         let mut cells = row.split('\t');
@@ -87,7 +88,11 @@ fn the_table_here_names_every_file() {
 #[test]
 fn refused_replies_say_where_and_what() {
     for (name, column, near) in [
-        ("curly-delimiters", "\u{201c}verdict\u{201d}:", "\u{201c}verdict\u{201d}:\u{201c}reject\u{201d},\"evidence\":[\"The"),
+        (
+            "curly-delimiters",
+            "\u{201c}verdict\u{201d}:",
+            "\u{201c}verdict\u{201d}:\u{201c}reject\u{201d},\"evidence\":[\"The firs",
+        ),
         ("trailing-comma", ",}}", ",}}"),
         ("nan", "NaN", "NaN}}"),
     ] {
@@ -102,6 +107,7 @@ fn refused_replies_say_where_and_what() {
     let curly = take(&reply("curly-delimiters")).unwrap_err();
     assert!(curly.message.contains("a curly quote \u{201c} (U+201C)"), "{}", curly.message);
     let twice = take(&reply("duplicate-key")).unwrap_err();
+    assert_eq!(twice.pointer.as_deref(), Some("/output/verdict"));
     assert!(twice.message.contains("verdict"), "{}", twice.message);
     let cut = take(&reply("truncated")).unwrap_err();
     assert_eq!((cut.line, cut.column), (Some(11), Some(43)));

@@ -8,7 +8,7 @@ nf:
   job: j-0123456789ab
   fingerprint: nf1:1111111111111111111111111111111111111111111111111111111111111111
   nonce: 0123456789abcdefghjkmnpqrs
-worker:  # who answers
+worker: # who answers
   provider: p
   model: m
 status: completed

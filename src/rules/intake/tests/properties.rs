@@ -6,8 +6,9 @@ use super::*;
 
 /// Lines of prose that open no run and no fence and hold no marker.
 fn prose() -> impl Strategy<Value = String> {
-    prop::collection::vec("[a-zA-Z0-9 .,;:!?'()<>*_\u{e9}\u{201c}\u{4e00}-]{0,30}", 0..4)
-        .prop_map(|lines| lines.iter().map(|line| format!("{}\n", line.trim_start_matches([' ', '>']))).collect())
+    prop::collection::vec("[a-zA-Z0-9 .,;:!?'()<>*_\u{e9}\u{201c}\u{4e00}-]{0,30}", 0..4).prop_map(|lines| {
+        lines.iter().map(|line| format!("{}\n", line.trim_start_matches([' ', '>']))).collect()
+    })
 }
 
 /// A value of any content, as the output of an answer.
@@ -40,9 +41,40 @@ fn fence() -> impl Strategy<Value = (String, String)> {
 
 /// Pieces that matter to some rule, to be mixed.
 const PIECES: &[&str] = &[
-    "{", "}", "[", "]", "\"", "\\", ":", ",", "\n", "\r", " ", "\u{a0}", "\"nf\"", "{\"nf\":1}", "```\n", "~~~", "json",
-    "# NF FORM h-1\n", "# END NF FORM h-1\n", "nf: 1\n", "> ", "NaN", "1e999", "\u{201c}", "\u{feff}", "\"nonce\":\"", NONCE,
-    "&quot;", "//", "truncated", "[Pasted text]", "\\ud800", "\u{0}", "a",
+    "{",
+    "}",
+    "[",
+    "]",
+    "\"",
+    "\\",
+    ":",
+    ",",
+    "\n",
+    "\r",
+    " ",
+    "\u{a0}",
+    "\"nf\"",
+    "{\"nf\":1}",
+    "```\n",
+    "~~~",
+    "json",
+    "# NF FORM h-1\n",
+    "# END NF FORM h-1\n",
+    "nf: 1\n",
+    "> ",
+    "NaN",
+    "1e999",
+    "\u{201c}",
+    "\u{feff}",
+    "\"nonce\":\"",
+    NONCE,
+    "&quot;",
+    "//",
+    "truncated",
+    "[Pasted text]",
+    "\\ud800",
+    "\u{0}",
+    "a",
 ];
 
 proptest! {
@@ -140,7 +172,9 @@ fn structure(text: &str) -> Vec<usize> {
 #[test]
 fn a_byte_less_of_the_structure_is_refused_or_gives_the_same_value() {
     let mut tried = 0;
-    for text in [good(), pretty(), format!("Sure.\n{}\nBye.", pretty()), format!("```json\n{}\n```\n", good())] {
+    for text in
+        [good(), pretty(), format!("Sure.\n{}\nBye.", pretty()), format!("```json\n{}\n```\n", good())]
+    {
         for at in structure(&text) {
             let mut bytes = text.clone().into_bytes();
             bytes.remove(at);
@@ -161,7 +195,10 @@ fn a_byte_more_of_the_structure_is_refused_or_gives_the_same_value() {
             let changed = format!("{}{byte}{}", &text[..at], &text[at..]);
             let strict = serde_json::from_str::<Value>(&changed).ok();
             if let Ok(extracted) = take(changed.as_bytes()) {
-                assert!(strict == Some(extracted.value.clone()) || extracted.value == value(&good()), "{changed}");
+                assert!(
+                    strict == Some(extracted.value.clone()) || extracted.value == value(&good()),
+                    "{changed}"
+                );
             }
         }
     }

@@ -131,7 +131,10 @@ fn white_space_and_encodings_are_recorded_by_name() {
     };
     for (bytes, want) in [
         (format!("\n\t {good}\r\n").into_bytes(), "ok"),
-        (format!("\u{feff}Sure:\n```\n{spaced}\n```").into_bytes(), "ok bom_removed fence_extracted prose_stripped nbsp_whitespace"),
+        (
+            format!("\u{feff}Sure:\n```\n{spaced}\n```").into_bytes(),
+            "ok bom_removed fence_extracted prose_stripped nbsp_whitespace",
+        ),
         (format!("\u{a0}{good}\u{a0}\n").into_bytes(), "ok nbsp_whitespace"),
         (format!("Sure.\u{a0}\n{good}").into_bytes(), "ok prose_stripped"),
         (utf16(&good, u16::to_be_bytes), "ok utf16_decoded"),

@@ -7,18 +7,67 @@ use super::*;
 /// Far above what a debug build needs, far below what anything quadratic would.
 const LIMIT: Duration = Duration::from_secs(20);
 
+/// As many bytes as are read, or a small part of that where nothing is optimised: what is quadratic would need
+/// many minutes for that as well.
+const BYTES: usize = if cfg!(debug_assertions) { MAX_BYTES / 32 } else { MAX_BYTES };
+
 fn filled_with(part: &str) -> String {
-    part.repeat(MAX_BYTES / part.len())
+    part.repeat(BYTES / part.len())
 }
 
 #[test]
-fn hostile_replies_of_the_largest_size_are_refused_quickly() {
+fn large_hostile_replies_are_refused_quickly() {
     for part in [
-        "{", "[", "]", "}", "\n", " ", "\u{a0}", "\"", "`", ">", "{\n", "[\n", "[x\n", "{x\n", "{a\n", "[x\r",
-        "[\u{2003}\n", "[\n\n\n\n", "{\"\n", "{\"a\"\n", "[1 \n", "{\"nf\":", "{\"nf\":\n", "[{\"nf\":", "{}", "[]", "{\"a\":1}",
-        "{\"nf\"}", "[\"nf\"]", "{\"nf\":[", "{\\\"nf\\\":", "[x]", "{ \u{a0}", "```\n", "~~~\n{\n", "``` {\n", "\\", "{\"\\",
-        "# NF FORM h-1\n", "# NF FORM h-1\n# END NF FORM h-1\n", "nonce", "nonce: ", "nf", "[Image]", "[x {", "[x\n]\n",
-        "{x }\n[y\n", "\u{feff}", "> {\n", "{\u{201c}nf\u{201d}:1}\n",
+        "{",
+        "[",
+        "]",
+        "}",
+        "\n",
+        " ",
+        "\u{a0}",
+        "\"",
+        "`",
+        ">",
+        "{\n",
+        "[\n",
+        "[x\n",
+        "{x\n",
+        "{a\n",
+        "[x\r",
+        "[\u{2003}\n",
+        "[\n\n\n\n",
+        "{\"\n",
+        "{\"a\"\n",
+        "[1 \n",
+        "{\"nf\":",
+        "{\"nf\":\n",
+        "[{\"nf\":",
+        "{}",
+        "[]",
+        "{\"a\":1}",
+        "{\"nf\"}",
+        "[\"nf\"]",
+        "{\"nf\":[",
+        "{\\\"nf\\\":",
+        "[x]",
+        "{ \u{a0}",
+        "```\n",
+        "~~~\n{\n",
+        "``` {\n",
+        "\\",
+        "{\"\\",
+        "# NF FORM h-1\n",
+        "# NF FORM h-1\n# END NF FORM h-1\n",
+        "nonce",
+        "nonce: ",
+        "nf",
+        "[Image]",
+        "[x {",
+        "[x\n]\n",
+        "{x }\n[y\n",
+        "\u{feff}",
+        "> {\n",
+        "{\u{201c}nf\u{201d}:1}\n",
     ] {
         let text = filled_with(part);
         let begun = Instant::now();
