@@ -11,7 +11,7 @@ use super::ctx::{Context, Opened};
 use super::input::{Reader, config, file_or_stdin};
 use super::load;
 use super::output::{Done, Report, count};
-use crate::error::Result;
+use crate::error::{Kind, Result};
 use crate::model::checkpoint::{Bindings, Boundary, CheckpointPending};
 use crate::model::decision::{Decision, Turn};
 use crate::model::event::Event;
@@ -136,14 +136,13 @@ impl Freeze {
     }
 }
 
-/// Freezing needs no session; with exactly one candidate it is that one's.
+/// Freezing needs no session; where there are some, it is the only one's, or the one that is named.
 fn session_of(ctx: &Context, state: &crate::model::state::State) -> Result<Option<Session>> {
-    if let Some(session) = ctx.named_session(state)? {
-        return Ok(Some(session));
+    match ctx.session(state) {
+        Ok(session) => Ok(Some(session)),
+        Err(error) if error.kind == Kind::NoCandidate => Ok(None),
+        Err(error) => Err(error),
     }
-    let mut open = state.open_sessions();
-    let first = open.next();
-    Ok(first.filter(|_| open.next().is_none()))
 }
 
 fn gather(opened: &Opened, value: &Value, held: &Bindings) -> Result<Gathered<Facts>> {

@@ -8,7 +8,11 @@ use crate::model::hash::Hash;
 /// The blobs that must exist because this event was recorded.
 pub(super) fn cited(event: &Event) -> Vec<Hash> {
     match event {
-        Event::JobFrozen { job } => vec![job.blob],
+        // A packet is made of the job and of the texts it froze: losing either closes the question.
+        Event::JobFrozen { job } => {
+            let texts = job.places.iter().map(|place| place.hash);
+            std::iter::once(job.blob).chain(texts).collect()
+        }
         Event::ResultStored { result } => vec![result.blob],
         Event::ConflictRefused { value, .. } => value.iter().copied().collect(),
         Event::CheckpointSaved { checkpoint } => match checkpoint.bindings {
