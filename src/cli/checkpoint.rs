@@ -26,11 +26,9 @@ use crate::store::Gathered;
 #[derive(Debug, Subcommand)]
 pub enum CheckpointCommand {
     /// Bind files with the hashes they have now
-    #[command(
-        after_help = "Example:\n  nf checkpoint save --boundary before_settlement \\\n    --cursor ch01/settle \
+    #[command(after_help = "Example:\n  nf checkpoint save --boundary before_settlement --cursor settle \
         --artifact chapter=manuscript/ch01.md --authority canon=canon/bible.md \\\n    \
-        --approval editor=approvals/ch01.txt,expires=2027-01-31T00:00:00Z"
-    )]
+        --approval editor=approvals/ch01.txt,expires=2027-01-31T00:00:00Z")]
     Save(Save),
 }
 

@@ -164,6 +164,7 @@ impl Consume {
         let state = turn.state;
         let result: StoredResult = get(state, &facts.result)?;
         let session = acting(ctx, state, &result)?;
+        ctx.expect_version(&session)?;
         let held = state.receipt_for(&result.id, &self.consumer);
         let run = match (&held, ctx.current_run(state, &session)?) {
             (_, Some(run)) => run,

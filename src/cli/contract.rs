@@ -146,7 +146,7 @@ impl ContractCommand {
                 Ok(Done::of(&Packs { packs }))
             }
             ContractCommand::Check { file } => {
-                let bytes = file_or_stdin(Some(&file), &ctx.folder, 1024 * 1024)?;
+                let bytes = file_or_stdin(ctx, Some(&file), 1024 * 1024)?;
                 let value = yaml::parse_either(&bytes).map_err(|fault| fault.into_error(file.display()))?;
                 Ok(Done::of(&Sound { pack: Pack::of(&contract(&value)?) }))
             }

@@ -221,6 +221,14 @@ impl Context {
         self.named("NF_RUN", &self.global.run).map(|text| resolve::<RunId>(state, text)).transpose()
     }
 
+    /// Refuses to act on a session that is at another version than the caller expects.
+    ///
+    /// # Errors
+    /// `version_mismatch`.
+    pub fn expect_version(&self, session: &Session) -> Result<()> {
+        crate::rules::lifecycle::expect_version(session, self.global.expect_version)
+    }
+
     /// The session's current run, and no other than the one named.
     ///
     /// # Errors

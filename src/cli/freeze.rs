@@ -110,7 +110,7 @@ impl Freeze {
     /// Those of the rules and the store.
     pub fn run(self, ctx: &Context) -> Result<Done> {
         let opened = ctx.open()?;
-        let bytes = file_or_stdin(Some(&self.file), &ctx.folder, MAX_INPUT)?;
+        let bytes = file_or_stdin(ctx, Some(&self.file), MAX_INPUT)?;
         let value = yaml::parse_either(&bytes).map_err(|fault| fault.into_error(self.file.display()))?;
         let request = ctx.request("freeze", json!({"file": Hash::of(&bytes)}));
         let answer = opened.store.transact(
@@ -126,7 +126,10 @@ impl Freeze {
             |turn, facts: &Facts| {
                 let session = session_of(ctx, turn.state)?;
                 let run = match &session {
-                    Some(session) => ctx.current_run(turn.state, session)?,
+                    Some(session) => {
+                        ctx.expect_version(session)?;
+                        ctx.current_run(turn.state, session)?
+                    }
                     None => None,
                 };
                 decide(turn, &opened, facts, session, run)

@@ -11,9 +11,7 @@ use crate::store::{InitOptions, Store};
 
 /// Make a store in this folder
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  nf init\n  nf init --git     for a store kept in git"
-)]
+#[command(after_help = "Examples:\n  nf init\n  nf init --git     for a store kept in git")]
 pub struct Init {
     /// Keep what is not derived in git: write .gitignore and .gitattributes for it
     #[arg(long)]

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use serde_json::Value;
 
+use super::ctx::Context;
 use crate::error::{Error, Kind, Result};
 use crate::model::checkpoint::{Bindings, BoundAuthority, BoundCompatibility};
 use crate::model::hash::{Hash, canonical};
@@ -123,11 +124,11 @@ pub fn slice(bytes: Vec<u8>, lines: Option<(u64, u64)>, path: &str) -> Result<Ve
 /// A file that a person names on the command line, or standard input for `-`; at most `limit` bytes.
 ///
 /// # Errors
-/// `io`, `too_large`; `usage` where standard input would be a terminal that nobody was told of.
-pub fn file_or_stdin(path: Option<&Path>, folder: &Path, limit: u64) -> Result<Vec<u8>> {
+/// `io`, `too_large`.
+pub fn file_or_stdin(ctx: &Context, path: Option<&Path>, limit: u64) -> Result<Vec<u8>> {
     match path.filter(|path| path.as_os_str() != "-") {
         Some(path) => {
-            let whole = folder.join(path);
+            let whole = ctx.folder.join(path);
             let opened = OpenOptions::new().read(true).open(&whole);
             let file = opened.map_err(|error| {
                 Error::new(Kind::Io, format!("{} cannot be read", path.display()))
@@ -137,7 +138,7 @@ pub fn file_or_stdin(path: Option<&Path>, folder: &Path, limit: u64) -> Result<V
             read_limited(file, limit, &path.display().to_string())
         }
         None => {
-            if std::io::IsTerminal::is_terminal(&std::io::stdin()) {
+            if !ctx.global.quiet && std::io::IsTerminal::is_terminal(&std::io::stdin()) {
                 super::output::say("paste, then Ctrl-D");
             }
             read_limited(std::io::stdin().lock(), limit, "standard input")
@@ -161,9 +162,9 @@ pub fn write_secret(path: &Path, text: &str) -> Result<()> {
 ///
 /// # Errors
 /// `io`.
-pub fn reply(path: Option<&Path>, folder: &Path) -> Result<Vec<u8>> {
+pub fn reply(ctx: &Context, path: Option<&Path>) -> Result<Vec<u8>> {
     let limit = MAX_BYTES as u64;
-    file_or_stdin(path, folder, limit).map_err(|error| match error.kind {
+    file_or_stdin(ctx, path, limit).map_err(|error| match error.kind {
         Kind::TooLarge => Error::new(Kind::SemanticInvalid, format!("a reply is at most {limit} bytes"))
             .because("too_large")
             .fix("paste the answer alone")

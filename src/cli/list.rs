@@ -14,11 +14,9 @@ use crate::rules::members::nearest;
 
 /// List objects of a kind, newest first
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  nf list session\n  nf list result --limit 5\n  \
+#[command(after_help = "Examples:\n  nf list session\n  nf list result --limit 5\n  \
     nf list attempt --job j-7hd3\n  \
-    nf list job --resource novel/pride/ch01"
-)]
+    nf list job --resource novel/pride/ch01")]
 pub struct List {
     /// session, run, checkpoint, job, handoff, attempt, result or receipt
     pub kind: String,

@@ -13,7 +13,7 @@ use crate::model::time::Time;
 /// Show the records, newest last
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  nf log --limit 20\n  nf log s-4q2m\n  nf log --json     JSON Lines, a record each"
+    after_help = "Examples:\n  nf log --limit 20\n  nf log s-4q2m\n  nf log --json     a record a line"
 )]
 pub struct Log {
     /// Only records that name this id

@@ -25,11 +25,9 @@ use crate::store::Gathered;
 
 /// Print the packet for a separate reviewer
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  nf packet | wl-copy\n  \
+#[command(after_help = "Examples:\n  nf packet | wl-copy\n  \
     nf packet j-7hd3 --gate gate/ch01-review --out packet.txt\n  \
-    nf packet --for human --out form.txt"
-)]
+    nf packet --for human --out form.txt")]
 pub struct Packet {
     /// The job or handoff; may be left out while exactly one job waits for an answer
     pub what: Option<String>,
@@ -186,6 +184,7 @@ impl Packet {
     ) -> Result<Decision<Sent>> {
         let state = turn.state;
         let session = ctx.session(state)?;
+        ctx.expect_version(&session)?;
         let run = ctx.current_run(state, &session)?;
         let job: Job = get(state, &facts.job)?;
         let history = state.history(&job.fingerprint);

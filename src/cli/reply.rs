@@ -21,12 +21,12 @@ use crate::model::result::Standing;
 use crate::model::session::Session;
 use crate::model::state::State;
 use crate::rules::answer::{Arrival, Bound, Intake, arrive};
-use crate::rules::refusal::intake_error;
 use crate::rules::binding::Claim;
 use crate::rules::checkpoint::carry;
 use crate::rules::freeze::FrozenJob;
 use crate::rules::intake::{extract, nonces};
 use crate::rules::packet::blank;
+use crate::rules::refusal::intake_error;
 use crate::store::Gathered;
 
 /// Take the reviewer's answer and bind it to its question
@@ -121,7 +121,7 @@ impl ReplyCommand {
     /// Those of intake, binding and the store.
     pub fn run(mut self, ctx: &Context) -> Result<Done> {
         let opened = ctx.open()?;
-        let bytes = reply(self.file.as_deref(), &ctx.folder)?;
+        let bytes = reply(ctx, self.file.as_deref())?;
         if std::mem::take(&mut self.ask) {
             return ask(ctx, &opened, &bytes);
         }
@@ -137,7 +137,7 @@ fn bind(ctx: &Context, opened: &Opened, bytes: &[u8], dry_run: bool) -> Result<c
         &opened.source,
         &request,
         |state| gather(ctx, opened, state, bytes),
-        |turn, facts: &Facts| decide(opened, turn, facts, bytes),
+        |turn, facts: &Facts| decide(ctx, opened, turn, facts, bytes),
     )
 }
 
@@ -256,17 +256,24 @@ fn no_such_packet(state: &State, claim: &Claim) -> Error {
         .fix("answer the packet that nf packet prints; nf status shows what is outstanding")
         .details(json!({
             "reason": "no_such_packet",
-            "ask": "Please copy the member \"nf\" from the packet unchanged, the nonce too, and send the whole \
-                    JSON block again.",
+            "ask": "Please copy the member \"nf\" from the packet unchanged, the nonce too, and send the \
+                    whole JSON block again.",
         }))
 }
 
-fn decide(opened: &Opened, turn: &mut Turn<'_>, facts: &Facts, bytes: &[u8]) -> Result<Decision<Bound>> {
+fn decide(
+    ctx: &Context,
+    opened: &Opened,
+    turn: &mut Turn<'_>,
+    facts: &Facts,
+    bytes: &[u8],
+) -> Result<Decision<Bound>> {
     let state = turn.state;
     let attempt: Attempt = get(state, &facts.attempt.id)?;
     let handoff: Handoff = get(state, &attempt.handoff)?;
     let job: Job = get(state, &attempt.job)?;
     let source: Session = get(state, &handoff.source_session)?;
+    ctx.expect_version(&source)?;
     let newest = load::newest_bindings(&opened.store, state, &source)?;
     let arrival = Arrival {
         bytes: (Hash::of(bytes), bytes.len() as u64),

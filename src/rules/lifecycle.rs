@@ -59,6 +59,21 @@ pub fn way(session: &SessionId, from: Status) -> String {
     }
 }
 
+/// Refuses a session that is not at the version that the caller expects.
+///
+/// # Errors
+/// `version_mismatch`.
+pub fn expect_version(session: &Session, expected: Option<u64>) -> Result<()> {
+    match expected {
+        Some(version) if version != session.version => Err(Error::new(
+            Kind::VersionMismatch,
+            format!("session {} is not at version {version}", session.id),
+        )
+        .because(format!("want {version}, got {}", session.version))),
+        _ => Ok(()),
+    }
+}
+
 /// A session on its way through one batch: each move is checked, counted and told as events.
 pub struct Course {
     /// The session as the moves so far leave it.
@@ -80,14 +95,7 @@ impl Course {
     /// # Errors
     /// `version_mismatch`.
     pub fn expect_version(&self, expected: Option<u64>) -> Result<()> {
-        match expected {
-            Some(version) if version != self.session.version => Err(Error::new(
-                Kind::VersionMismatch,
-                format!("session {} is not at version {version}", self.session.id),
-            )
-            .because(format!("want {version}, got {}", self.session.version))),
-            _ => Ok(()),
-        }
+        expect_version(&self.session, expected)
     }
 
     /// Moves the session; its run waits or ends with it.

@@ -8,11 +8,13 @@ use crate::model::hash::Hash;
 /// The blobs that must exist because this event was recorded.
 pub(super) fn cited(event: &Event) -> Vec<Hash> {
     match event {
-        // A packet is made of the job and of the texts it froze: losing either closes the question.
         Event::JobFrozen { job } => {
-            let texts = job.places.iter().map(|place| place.hash);
-            std::iter::once(job.blob).chain(texts).collect()
+            job.places.iter().map(|place| place.hash).chain([job.blob]).collect()
         }
+        Event::ReplyReceived { reply } => match reply.said {
+            Some(Text::Blob(hash)) => vec![hash],
+            _ => Vec::new(),
+        },
         Event::ResultStored { result } => vec![result.blob],
         Event::ConflictRefused { value, .. } => value.iter().copied().collect(),
         Event::CheckpointSaved { checkpoint } => match checkpoint.bindings {

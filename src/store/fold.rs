@@ -101,7 +101,7 @@ impl Store {
         let Some(head) = head else {
             warnings.push("head is missing or unreadable; all valid records are shown".to_owned());
             return match self.fold_on(folded, Limit::End) {
-                Err(Stop::Damage(damage)) if !self.valid_after(&damage)? => {
+                Err(Stop::Damage(damage)) if self.is_torn(&damage)? => {
                     warnings.push(format!("what follows the valid records is not shown ({damage})"));
                     Ok(())
                 }

@@ -1,7 +1,7 @@
 //! Mending a damaged log: which lines of it are whole and in their place, and how they are put into files
 //! anew. Every change is a new file, renamed over the old one, whose bytes are kept in `torn/`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 
 use super::Store;
@@ -103,36 +103,38 @@ impl Store {
             dropped: false,
             misled: false,
         };
-        let (mut offset, mut hashes) = (0u64, BTreeSet::<Hash>::new());
+        let (mut offset, mut pool) = (0u64, Pool::default());
         while let Some(bytes) = raw.next()? {
             offset += bytes.len() as u64;
             let mended = whole(bytes);
+            let mut next: Vec<Vec<u8>> = Vec::new();
             let lines = mended.as_deref().unwrap_or(bytes);
-            let mut taken = false;
-            for line in lines.split_inclusive(|byte| *byte == b'\n') {
-                match self.take(&kept.place, line)? {
-                    Some((place, hash)) => {
-                        kept.misled |= head.is_some_and(|head| head.seq == place.seq && head.hash != hash);
-                        if let Some((file, path)) = out {
-                            files::write_at(file, line, kept.place.offset, path)?;
-                        }
-                        kept.place = place;
-                        hashes.insert(hash);
-                        taken = true;
-                    }
-                    None => {
-                        let hash = line.strip_suffix(b"\n").and_then(record::sealed);
-                        kept.dropped |= hash.is_some_and(|hash| !hashes.contains(&hash));
-                    }
+            next.extend(lines.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).rev());
+            let (mut taken, mut pooled) = (0, 0);
+            while let Some(line) = next.pop() {
+                let Some((place, hash)) = self.take(&kept.place, &line)? else {
+                    pool.put(line);
+                    continue;
+                };
+                kept.misled |= head.is_some_and(|head| head.seq == place.seq && head.hash != hash);
+                if let Some((file, path)) = out {
+                    files::write_at(file, &line, kept.place.offset, path)?;
+                }
+                (kept.place, taken) = (place, taken + 1);
+                // A line that stood before its turn.
+                if let Some(line) = pool.after(hash) {
+                    pooled += 1;
+                    next.push(line);
                 }
             }
-            if taken {
-                kept.changed |= kept.rest.is_some() || mended.is_some();
+            if taken > 0 {
+                kept.changed |= kept.rest.is_some() || mended.is_some() || pooled > 0;
                 kept.rest = None;
             } else if kept.rest.is_none() {
                 kept.rest = Some(offset - bytes.len() as u64);
             }
         }
+        kept.dropped = !pool.lines.is_empty();
         // Nothing may follow a closing record.
         kept.changed |= kept.place.closed && kept.rest.is_some();
         Ok(Some(kept))
@@ -158,6 +160,31 @@ impl Store {
     }
 }
 
+/// Whole lines that are not in their place, by the record that they follow.
+#[derive(Default)]
+struct Pool {
+    lines: BTreeMap<Hash, Vec<u8>>,
+    /// Those that found their place: the same line again is only a repetition.
+    kept: BTreeSet<Hash>,
+}
+
+impl Pool {
+    /// Keeps a line that is whole and not a repetition; another one after the same record is kept too.
+    fn put(&mut self, line: Vec<u8>) {
+        let body = line.strip_suffix(b"\n").unwrap_or(&line);
+        let Some(hash) = record::sealed(body).filter(|hash| !self.kept.contains(hash)) else { return };
+        let prev = serde_json::from_slice::<record::Envelope>(body).map_or(hash, |envelope| envelope.prev);
+        let key = if self.lines.contains_key(&prev) { hash } else { prev };
+        self.lines.insert(key, line);
+    }
+
+    /// The line that follows a record that was kept.
+    fn after(&mut self, hash: Hash) -> Option<Vec<u8>> {
+        self.kept.insert(hash);
+        self.lines.remove(&hash)
+    }
+}
+
 /// A line as it was before a small damage, newline included, if its own hash proves it; one newline may
 /// have been lost between two lines. `None` where the line is whole, or cannot be mended.
 fn whole(line: &[u8]) -> Option<Vec<u8>> {
@@ -171,13 +198,38 @@ fn whole(line: &[u8]) -> Option<Vec<u8>> {
     if body.len() > REPAIR_LIMIT {
         return None;
     }
-    let mut bytes = [body, b"\n"].concat();
-    for at in 0..body.len() {
+    split_again(body).or_else(|| uncovered(body)).or_else(|| flipped_back(body))
+}
+
+/// Two lines, or one and nothing, whose newline was flipped into something else.
+fn split_again(body: &[u8]) -> Option<Vec<u8>> {
+    let near = |byte: &u8| (byte ^ b'\n').count_ones() == 1;
+    let places = (0..body.len()).filter(|at| near(&body[*at]));
+    places.into_iter().find_map(|at| {
+        let (one, two) = (&body[..at], &body[at + 1..]);
+        record::sealed(one)?;
+        match two {
+            [] => Some([one, b"\n"].concat()),
+            two => record::sealed(two).map(|_| [one, b"\n", two, b"\n"].concat()),
+        }
+    })
+}
+
+/// A line before which bytes were put, such as zeros without a newline of their own.
+fn uncovered(body: &[u8]) -> Option<Vec<u8>> {
+    let starts = (1..body.len()).filter(|at| body[*at..].starts_with(b"{\"v\":"));
+    let at = starts.into_iter().find(|at| record::sealed(&body[*at..]).is_some())?;
+    Some([&body[at..], b"\n"].concat())
+}
+
+/// A line of which one bit was flipped.
+fn flipped_back(body: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = body.to_vec();
+    for at in 0..bytes.len() {
         for bit in 0..8 {
             bytes[at] ^= 1 << bit;
-            let both = bytes[at] == b'\n' && record::sealed(&bytes[..at]).is_some();
-            let from = if both { at + 1 } else { 0 };
-            if record::sealed(&bytes[from..bytes.len() - 1]).is_some() {
+            if record::sealed(&bytes).is_some() {
+                bytes.push(b'\n');
                 return Some(bytes);
             }
             bytes[at] ^= 1 << bit;

@@ -171,7 +171,7 @@ impl Store {
     }
 
     /// Whether damage beyond head is only an end that nobody acknowledged: nothing whole follows it.
-    fn is_torn(&self, damage: &Damage) -> Result<bool> {
+    pub(super) fn is_torn(&self, damage: &Damage) -> Result<bool> {
         if matches!(damage.flaw, Flaw::Missing | Flaw::After) || self.valid_after(damage)? {
             return Ok(false);
         }
