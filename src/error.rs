@@ -159,7 +159,7 @@ kinds! {
     /// There is a store here already.
     StoreExists 1 "use the store that is there: nf status";
     /// The store belongs to another user or is open to others.
-    ForeignStore 1 "chown and chmod the store's folder, or make a shared one with nf init --shared";
+    ForeignStore 1 "chmod -R go-w .novelforge, or chown it; nf init --shared makes one for a group";
     /// The file system is not known to keep locks and syncs.
     UnsupportedFileSystem 1 "move the project to a local disk, or give --allow-fs if this one keeps locks";
     /// A newer nf wrote this store.

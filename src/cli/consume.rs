@@ -13,7 +13,7 @@ use crate::model::decision::{Decision, Turn};
 use crate::model::id::{IdKind, Name, ResultId};
 use crate::model::job::Polarity;
 use crate::model::result::{Standing, StoredResult};
-use crate::model::session::Session;
+use crate::model::session::{Session, Status};
 use crate::model::state::State;
 use crate::rules::checkpoint::carry;
 use crate::rules::once::{Consumed, consume};
@@ -69,7 +69,13 @@ impl Report for ConsumeReport {
     }
 
     fn next(&self) -> Option<String> {
-        Some("nf resume".to_owned())
+        let Consumed { session, status, outcome, .. } = &self.consumed;
+        match &outcome.route {
+            Some(route) if *status == Status::Running => {
+                Some(format!("repair along {route}, then nf freeze FILE"))
+            }
+            _ => Some(crate::rules::lifecycle::way(session, *status)),
+        }
     }
 
     fn exit(&self) -> u8 {

@@ -22,7 +22,7 @@ use crate::model::result::{Judgement, Shared};
 use crate::model::run::Run;
 use crate::model::session::Session;
 use crate::model::yaml;
-use crate::rules::checkpoint::{self, Saved, carry, of_places, rebind};
+use crate::rules::checkpoint::{self, Saved, carry, loosen, of_places, rebind};
 use crate::rules::freeze::{Frozen, MAX_INPUT, WARN_INPUT, freeze, no_stored_result};
 use crate::rules::jobfile;
 use crate::rules::once::earlier;
@@ -192,9 +192,18 @@ fn decide(
             Job { places: fresh.places, ..held.clone() }
         }
     };
+    let history = turn.state.history(&job.fingerprint);
+    let closing = crate::rules::lease::closing(&history, &job);
+    let judged = closing.map(|answer| answer.result.clone());
+    let rule = frozen.job.verdict_rule();
+    let fails = |verdict: &String| rule.as_ref().is_some_and(|rule| rule.fail.contains(verdict));
+    let rejected = closing.and_then(|answer| answer.verdict.as_ref()).is_some_and(fails);
     if let (Some(session), Some(run)) = (&session, &run) {
         let newest = load::newest_bindings(&opened.store, turn.state, session)?;
-        let bindings = rebind(&carry(&newest, &facts.declared), &of_places(&job.places));
+        let fresh = of_places(&job.places);
+        // A rejected text is there to be repaired: freezing it again binds it no tighter.
+        let fresh = if rejected { loosen(&fresh, &job.places) } else { fresh };
+        let bindings = rebind(&carry(&newest, &facts.declared), &fresh);
         // The same text frozen again changes nothing that a checkpoint would hold.
         if bindings != newest || held.is_none() {
             let pending = CheckpointPending::default();
@@ -202,8 +211,6 @@ fn decide(
             events.push(Event::CheckpointSaved { checkpoint: checkpoint::save(turn, saved, bindings)? });
         }
     }
-    let history = turn.state.history(&job.fingerprint);
-    let judged = crate::rules::lease::closing(&history, &job).map(|answer| answer.result.clone());
     let report = FrozenReport {
         earlier: earlier(turn.state, &job),
         job: job.id,

@@ -5,11 +5,12 @@ use clap::Args;
 use serde_json::Value;
 
 use super::ctx::{Context, find};
-use super::output::{Done, Report, table};
+use super::output::{Done, Report, table, when};
 use crate::error::{Error, Kind, Result};
 use crate::model::id::{IdKind, Name};
 use crate::model::session::Session;
 use crate::model::state::{Row, State};
+use crate::model::time::Time;
 use crate::rules::members::nearest;
 
 /// List objects of a kind, newest first
@@ -47,6 +48,8 @@ pub struct ListReport {
     pub items: Vec<Value>,
     /// The token of the next page, where there is one.
     pub next: Option<u64>,
+    #[serde(skip)]
+    now: Option<Time>,
 }
 
 impl Report for ListReport {
@@ -57,7 +60,11 @@ impl Report for ListReport {
             return String::new();
         }
         let columns = columns(&self.kind);
+        let moment = |text: &str| Some(when(text.parse().ok()?, self.now?));
         let cell = |item: &Value, pointer: &str| match item.pointer(pointer) {
+            Some(Value::String(text)) if pointer.ends_with("_at") || pointer == "/at" => {
+                moment(text).unwrap_or_else(|| text.clone())
+            }
             Some(Value::String(text)) => text.clone(),
             Some(Value::Null) | None => "-".to_owned(),
             Some(other) => other.to_string(),
@@ -176,7 +183,8 @@ impl List {
         let snapshot = opened.store.read()?;
         let kind = kind_named(&self.kind)?;
         let (items, next) = self.page(ctx, &snapshot.state, kind)?;
-        let report = ListReport { kind: kind.word().to_owned(), items, next };
+        let now = Some((opened.source.moment)().wall);
+        let report = ListReport { kind: kind.word().to_owned(), items, next, now };
         Ok(Done::of(&report).warned(snapshot.warnings))
     }
 

@@ -69,7 +69,14 @@ impl Report for ResumeReport {
     }
 
     fn next(&self) -> Option<String> {
-        self.0.unconsumed.first().map(|(result, gate)| format!("nf consume {result} --as {gate}"))
+        if let Some((result, gate)) = self.0.unconsumed.first() {
+            return Some(format!("nf consume {result} --as {gate}"));
+        }
+        let route = self.0.gates.values().find_map(|gate| gate.route.as_ref());
+        Some(match route {
+            Some(route) => format!("repair along {route}, then nf freeze FILE"),
+            None => crate::rules::lifecycle::way(&self.0.session, self.0.status),
+        })
     }
 }
 

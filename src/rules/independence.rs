@@ -67,13 +67,13 @@ pub fn grade(grounds: &[Check]) -> Grade {
 }
 
 #[cfg(test)]
-pub mod tests {
+mod tests {
     use super::*;
     use crate::model::session::{Host, ResumePolicy, Role, Status};
     use crate::model::time::Time;
 
     /// A worker's session for tests.
-    pub fn session(id: &str, memory: MemoryPolicy) -> Session {
+    fn session(id: &str, memory: MemoryPolicy) -> Session {
         Session {
             id: id.parse().unwrap(),
             resource: "novel/pride".parse().unwrap(),

@@ -15,7 +15,7 @@ use crate::model::id::{Name, ReceiptId, ResultId, RunId, SessionId};
 use crate::model::job::{Job, Polarity, Verdict};
 use crate::model::result::{Judgement, Receipt, Shared, Standing, StoredResult};
 use crate::model::run::{GateStatus, Run};
-use crate::model::session::Session;
+use crate::model::session::{Session, Status};
 use crate::model::state::State;
 
 /// Earlier judgements that one answer or receipt lists at most.
@@ -113,6 +113,10 @@ pub struct Consumed {
     pub gate_status: Option<GateStatus>,
     /// The run that it moved on.
     pub run: Option<RunId>,
+    /// The session that acted.
+    pub session: SessionId,
+    /// Its state, which a consumption does not change.
+    pub status: Status,
 }
 
 crate::words! {
@@ -177,6 +181,8 @@ fn already(consume: &Consume, receipt: &Receipt) -> Result<Decision<Consumed>> {
         gate: gate.map(|_| consume.consumer.clone()),
         gate_status: gate.map(|gate| gate.status),
         run: gate.map(|_| consume.acting.1.id.clone()),
+        session: consume.acting.0.id.clone(),
+        status: consume.acting.0.status,
     }))
 }
 
@@ -238,6 +244,8 @@ fn apply(
         gate: None,
         gate_status: None,
         run: None,
+        session: session.id.clone(),
+        status: session.status,
     };
     if consume.consumer == evidence.handoff.gate {
         let to = gate_status(verdict.polarity);

@@ -8,9 +8,7 @@ use crate::model::hash::Hash;
 /// The blobs that must exist because this event was recorded.
 pub(super) fn cited(event: &Event) -> Vec<Hash> {
     match event {
-        Event::JobFrozen { job } => {
-            job.places.iter().map(|place| place.hash).chain([job.blob]).collect()
-        }
+        Event::JobFrozen { job } => job.places.iter().map(|place| place.hash).chain([job.blob]).collect(),
         Event::ReplyReceived { reply } => match reply.said {
             Some(Text::Blob(hash)) => vec![hash],
             _ => Vec::new(),
