@@ -146,7 +146,7 @@ pub struct Envelope<T> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planned: Option<Vec<Event>>,
     /// What was recovered or found on the way.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
@@ -155,7 +155,7 @@ pub fn done(global: &Global, done: Done) -> u8 {
     let exit = done.exit;
     if global.json {
         match done.lines {
-            Some(lines) => lines.iter().for_each(|line| out(&format!("{line}\n"))),
+            Some(lines) => lines.iter().for_each(|line| exactly(&format!("{line}\n"))),
             None => document(&Envelope {
                 schema: done.schema,
                 ok: exit == 0,
@@ -178,7 +178,7 @@ pub fn done(global: &Global, done: Done) -> u8 {
             }
             say_unless(global.quiet, "dry run: nothing was recorded");
         }
-        None if done.raw => out(&done.answer),
+        None if done.raw => exactly(&done.answer),
         None if done.answer.is_empty() => {}
         None => out(&format!("{}\n", visible(&done.answer))),
     }
@@ -222,7 +222,7 @@ pub fn failed(json: bool, schema: String, error: &Error) -> u8 {
 }
 
 fn document<T: Serialize>(envelope: &T) {
-    out(&format!("{}\n", serde_json::to_string_pretty(envelope).unwrap_or_default()));
+    exactly(&format!("{}\n", serde_json::to_string_pretty(envelope).unwrap_or_default()));
 }
 
 fn styled(color: AnsiColor, word: &str, rest: &str) -> String {
@@ -233,6 +233,13 @@ fn styled(color: AnsiColor, word: &str, rest: &str) -> String {
 /// Writes to stdout; a closed pipe ends quietly.
 pub fn out(text: &str) {
     let mut stdout = anstream::stdout().lock();
+    // Nobody is left to tell when the reader is gone.
+    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+}
+
+/// Writes to stdout byte for byte: what is in a packet or a document is not taken for colour and dropped.
+fn exactly(text: &str) {
+    let mut stdout = std::io::stdout().lock();
     // Nobody is left to tell when the reader is gone.
     let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
 }

@@ -24,7 +24,7 @@ use crate::rules::answer::{Arrival, Bound, Intake, arrive};
 use crate::rules::binding::Claim;
 use crate::rules::checkpoint::carry;
 use crate::rules::freeze::FrozenJob;
-use crate::rules::intake::{extract, nonces};
+use crate::rules::intake::{candidates, extract, nonces};
 use crate::rules::packet::blank;
 use crate::rules::refusal::intake_error;
 use crate::store::Gathered;
@@ -278,6 +278,7 @@ fn decide(
     let arrival = Arrival {
         bytes: (Hash::of(bytes), bytes.len() as u64),
         intake: &facts.intake,
+        candidates: if facts.intake.is_err() { candidates(bytes) } else { Vec::new() },
         handoff,
         frozen: &facts.frozen,
         history: state.history(&job.fingerprint),

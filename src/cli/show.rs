@@ -44,13 +44,13 @@ pub struct ShowReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history: Option<History>,
     /// Judgements under other questions.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<Judgement>,
     /// The grounds of its independence grade, where it is a result.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub grounds: Vec<Check>,
     /// What can be done with it, in words.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
 }
 

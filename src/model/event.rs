@@ -71,6 +71,9 @@ pub struct Reply {
     /// The verdict, if it was readable at its pointer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<String>,
+    /// Further readable verdicts, where the reply gave different answers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<String>,
     /// The reason that the reviewer gave for not judging.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<Text>,

@@ -265,10 +265,10 @@ impl State {
                 ReplyClass::Conflict => history.conflicts += 1,
                 ReplyClass::Valid | ReplyClass::Duplicate => {}
             }
-            if let Some(verdict) =
-                reply.verdict.as_ref().filter(|verdict| !history.verdicts.contains(verdict))
-            {
-                history.verdicts.push(verdict.clone());
+            for verdict in reply.verdict.iter().chain(&reply.others) {
+                if !history.verdicts.contains(verdict) {
+                    history.verdicts.push(verdict.clone());
+                }
             }
         });
     }

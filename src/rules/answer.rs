@@ -1,6 +1,8 @@
 //! An answer comes in: stored, checked and counted against its question, or refused with the reason
 //! recorded (control-plane contract, 05 to 06; semantic-execution contract, 07, 10 and 13).
 
+use serde_json::Value;
+
 use super::binding::{self, Against, Claim};
 use super::checkpoint::{self, Saved};
 use super::freeze::FrozenJob;
@@ -30,6 +32,8 @@ pub struct Arrival<'a> {
     pub bytes: (Hash, u64),
     /// What intake made of it.
     pub intake: &'a Intake,
+    /// The sound answers of a reply that intake refuses: their verdicts are remembered.
+    pub candidates: Vec<Value>,
     /// The attempt whose nonce it carries.
     pub attempt: Attempt,
     /// Its handoff.
@@ -152,6 +156,7 @@ fn received(
         class,
         reason,
         verdict,
+        others: Vec::new(),
         said: None,
         steps: extracted.map(steps).unwrap_or_default(),
         prose: extracted.and_then(|extracted| extracted.prose.as_ref()).cloned(),
@@ -176,12 +181,17 @@ fn readable(arrival: &Arrival<'_>, claim: &Claim) -> Option<String> {
 /// Bytes came that are not one value: the attempt stays open, at most five times.
 fn unreadable(turn: &mut Turn<'_>, arrival: &Arrival<'_>, fault: &IntakeFault) -> Result<Decision<Bound>> {
     let error = intake_error(fault);
-    if lease::may_answer(&arrival.attempt, &arrival.handoff).is_err() {
-        let reply = received(arrival, ReplyClass::Late, Some(fault.reason.word().to_owned()), None);
+    let current = lease::may_answer(&arrival.attempt, &arrival.handoff).is_ok();
+    let class = if current { ReplyClass::SemanticInvalid } else { ReplyClass::Late };
+    let own = |claim: &Claim| Hash::of(claim.nonce.as_bytes()) == arrival.attempt.nonce_hash;
+    let claims = arrival.candidates.iter().map(Claim::read).filter(own);
+    let mut verdicts = claims.filter_map(|claim| readable(arrival, &claim));
+    let first = verdicts.next();
+    let mut reply = received(arrival, class, Some(fault.reason.word().to_owned()), first);
+    reply.others = verdicts.collect();
+    if !current {
         return Ok(Decision::refused(vec![Event::ReplyReceived { reply }], error));
     }
-    let reason = Some(fault.reason.word().to_owned());
-    let reply = received(arrival, ReplyClass::SemanticInvalid, reason, None);
     one_more_invalid(turn, arrival, reply, error)
 }
 

@@ -1,10 +1,20 @@
 //! The one integration crate: every test runs the real binary on a real store in a folder of its own.
 
 mod cases;
+mod consume;
+mod contracts;
+mod docs;
+mod examples;
 mod expect;
 mod forms;
+mod freezing;
 mod harness;
+mod late;
+mod lifecycle;
+mod ops;
 mod relay;
 mod replies;
 mod resume;
+mod streams;
 mod suites;
+mod tidy;

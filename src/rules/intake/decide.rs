@@ -17,6 +17,8 @@ use crate::model::json::{Fault, FaultKind};
 
 /// So many different candidates are shown.
 const SHOWN: usize = 4;
+/// So many characters of a candidate are shown.
+const LONGEST: usize = 4000;
 /// So many characters of a place are shown.
 const NEAR: usize = 40;
 
@@ -35,6 +37,8 @@ struct Refusal {
     found: Vec<String>,
     /// What to add to the question, without a word of the reply.
     detail: Option<String>,
+    /// Whether it is a human form that is refused.
+    form: bool,
 }
 
 /// The reason of a fault of the guarded readers, and the pointer it names.
@@ -87,7 +91,7 @@ impl Reply<'_> {
     /// A fault with its position.
     fn refuse(&self, reason: Reason, refusal: Refusal) -> IntakeFault {
         let place = refusal.at.map(|at| position(self.text(), at));
-        let mut ask = reason.ask().to_owned();
+        let mut ask = if refusal.form { reason.ask_form() } else { reason.ask() }.to_owned();
         if let (Some(detail), Some((line, column))) = (&refusal.detail, place) {
             ask.push_str(&format!(" (Line {line}, column {column}: {detail}.)"));
         }
@@ -173,11 +177,11 @@ impl Reply<'_> {
             ),
             Cause::Guard(fault) => {
                 let (reason, pointer) = of_fault(fault);
-                let (reason, mut refusal) = at(reason, broken.start + fault.offset, fault.message.clone());
-                // The guard's words may hold a key of the reply; the reason alone says what to ask.
-                refusal.detail = None;
-                refusal.pointer = pointer;
-                (reason, refusal)
+                let place = pointer.iter().map(|pointer| format!(", at {pointer}")).collect::<String>();
+                let what = format!("{}{place}", fault.message).chars().map(printable).collect();
+                let (reason, refusal) = at(reason, broken.start + fault.offset, what);
+                // The guard's words and the pointer hold keys of the reply; the reason says what to ask.
+                (reason, Refusal { detail: None, pointer, ..refusal })
             }
             Cause::Quoted => at(
                 Reason::Broken,
@@ -201,7 +205,10 @@ impl Reply<'_> {
                     if unread.reason == Reason::Truncated { String::new() } else { self.near(unread.at) };
                 let found = if near.is_empty() { Vec::new() } else { vec![near] };
                 let pointer = unread.pointer.clone();
-                (unread.reason, Refusal { at: Some(unread.at), message, pointer, found, detail: None })
+                (
+                    unread.reason,
+                    Refusal { at: Some(unread.at), message, pointer, found, detail: None, form: true },
+                )
             }
         }
     }
@@ -237,12 +244,10 @@ impl Reply<'_> {
                 return self.refuse(Reason::Depth, Refusal { at: Some(*at), message, ..Refusal::default() });
             }
             Some(Instead::Nested(at)) => {
-                let kind = if self.text()[*at..].starts_with('[') { "an array" } else { "another object" };
+                let outer = if self.text()[*at..].starts_with('[') { "an array" } else { "another object" };
                 (
                     Some(*at),
-                    format!(
-                        "an `nf` member stands only inside {kind}, and nothing inside an outer value is an answer"
-                    ),
+                    format!("`nf` stands only inside {outer}, and nothing inside a value is an answer"),
                 )
             }
             None => self.elsewhere(),
@@ -330,7 +335,11 @@ fn too_deep() -> String {
     "brackets are nested deeper than 128".to_owned()
 }
 
-/// A value as compact JSON, to be shown.
+/// A value as compact JSON, to be shown; a long one is cut.
 fn compact(value: &Value) -> String {
-    String::from_utf8_lossy(&canonical(value)).chars().map(printable).collect()
+    let json = canonical(value);
+    let text = String::from_utf8_lossy(&json);
+    let shown: String = text.chars().map(printable).take(LONGEST).collect();
+    let longer = text.chars().nth(LONGEST).is_some();
+    if longer { format!("{shown}\u{2026} ({} bytes)", json.len()) } else { shown }
 }

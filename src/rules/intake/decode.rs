@@ -80,7 +80,8 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Decoded, Undecodable> {
         Err(error) => {
             let offset = bytes.len() - rest.len() + error.valid_up_to();
             let byte = bytes.get(offset).copied().unwrap_or(0);
-            Err(fault(offset, format!("the byte {byte:#04x}, which is not UTF-8")))
+            let cut = if error.error_len().is_none() { ": the bytes end inside a character" } else { "" };
+            Err(fault(offset, format!("the byte {byte:#04x}, which is not UTF-8{cut}")))
         }
     }
 }

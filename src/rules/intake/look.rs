@@ -72,7 +72,7 @@ pub(super) fn ends_with_key(text: &str) -> bool {
     let line = key[window..].rsplit(['\n', '\r']).next().unwrap_or("");
     line.rfind(DOUBLE).is_some_and(|open| {
         let head = line[..open].trim_end();
-        head.is_empty() || head.ends_with([',', '{', '[', '}', ']'])
+        head.is_empty() || head.ends_with([',', '{', '[', '}', ']', '\u{ff5b}', '\u{ff3b}'])
     })
 }
 

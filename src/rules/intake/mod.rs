@@ -78,7 +78,8 @@ pub struct IntakeFault {
     pub offset: Option<usize>,
     /// The JSON pointer of the fault inside the value, where there is one.
     pub pointer: Option<String>,
-    /// The text at the fault, or the candidates of an ambiguous reply as compact JSON.
+    /// The text at the fault, or the candidates of an ambiguous reply as compact JSON: at most four, and
+    /// each at most 4,000 characters and then its length. Control characters are replaced by U+FFFD.
     pub found: Vec<String>,
     /// What to ask the reviewer for. It hints at no verdict and holds no text of the reply.
     pub ask: String,

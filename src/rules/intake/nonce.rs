@@ -20,11 +20,8 @@ pub fn nonces(bytes: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
     for (at, key) in text.match_indices("nonce") {
         let longer_key = text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
-        if let Some(nonce) = behind(&text[at + key.len()..]).filter(|_| !longer_key) {
-            if seen.insert(nonce) {
-                found.push(nonce.to_owned());
-            }
-        }
+        let nonce = behind(&text[at + key.len()..]).filter(|_| !longer_key);
+        found.extend(nonce.filter(|nonce| seen.insert(*nonce)).map(str::to_owned));
     }
     found
 }

@@ -37,6 +37,18 @@ crate::words! {
 }
 
 impl Reason {
+    /// What to ask the reviewer for where a human form is refused.
+    pub const fn ask_form(self) -> &'static str {
+        match self {
+            Self::Broken => {
+                "The form could not be read. Please send it again, both NF FORM lines and all between them: \
+                 every line indented as it came, each text between double quotes."
+            }
+            Self::Truncated => "The form arrived without its end. Please send it again, with its last line.",
+            _ => self.ask(),
+        }
+    }
+
     /// What to ask the reviewer for, as one or two sentences to paste back.
     pub const fn ask(self) -> &'static str {
         match self {
@@ -71,15 +83,16 @@ impl Reason {
                 "Your answer has the same key twice in one object. Please send it again with each key once."
             }
             Self::NonFinite => {
-                "Your answer has a number that is not finite. Please send it again with plain decimal numbers."
+                "Your answer has a number that is not finite. Please send it again with plain decimal \
+                 numbers."
             }
             Self::IntegerRange => {
                 "Your answer has an integer that is too large to be read exactly. Please send it again with \
                  smaller numbers, or the number as text."
             }
             Self::LoneSurrogate => {
-                "Your answer has an incomplete \\u escape in a text. Please send it again with the characters \
-                 themselves."
+                "Your answer has an incomplete \\u escape in a text. Please send it again with the \
+                 characters themselves."
             }
             Self::Depth => {
                 "Your answer nests brackets too deep. Please send it again in the form that the packet gives."

@@ -110,7 +110,9 @@ pub(super) fn scan(text: &str, layout: &Layout) -> Found {
             Role::Text => {
                 let closed = block.fence.is_some_and(|index| layout.fences[index].closing.is_some());
                 let last = !closed && text[block.end..].trim().is_empty();
-                let text = &text[..block.end];
+                // White space at the end is left out, so that a value cut inside a word or a string is seen
+                // as cut, and not as one with a line break in it.
+                let text = text[..block.end].trim_end();
                 let mut scanner = Scanner { text, block, last, lows: None, found: &mut found };
                 scanner.block();
             }
@@ -144,7 +146,7 @@ impl Found {
 }
 
 struct Scanner<'a> {
-    /// The whole text up to the end of the block.
+    /// The whole text up to the end of the block, without white space at its end.
     text: &'a str,
     block: &'a Block,
     last: bool,
@@ -240,7 +242,7 @@ impl Scanner<'_> {
         }
         let after = self.text[end..].trim_start();
         let goes_on = after.strip_prefix(',').is_some_and(|more| more.trim_start().starts_with('"'));
-        if after.starts_with(['}', ']']) || goes_on {
+        if after.starts_with(['}', ']', '\u{ff5d}', '\u{ff3d}']) || goes_on {
             return Some(Cause::Closed(self.text.len() - after.len()));
         }
         ends_with_key(&self.text[self.block.start..start]).then_some(Cause::Member)

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::answer::{Arrival, Bound, arrive};
 use super::freeze::{Frozen, FrozenJob, freeze};
-use super::intake::extract;
+use super::intake::{candidates, extract};
 use super::jobfile::{self, JobSpec};
 use super::once::{Consume, Consumed, Evidence, consume};
 use super::packet::blank;
@@ -236,6 +236,7 @@ impl World {
             let arrival = Arrival {
                 bytes: (Hash::of(bytes), bytes.len() as u64),
                 intake: &intake,
+                candidates: if intake.is_err() { candidates(bytes) } else { Vec::new() },
                 frozen: &world.frozen(&job),
                 history: world.state.history(&job.fingerprint),
                 job,

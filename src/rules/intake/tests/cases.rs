@@ -108,7 +108,7 @@ fn refused_replies_say_where_and_what() {
     assert!(curly.message.contains("a curly quote \u{201c} (U+201C)"), "{}", curly.message);
     let twice = take(&reply("duplicate-key")).unwrap_err();
     assert_eq!(twice.pointer.as_deref(), Some("/output/verdict"));
-    assert!(twice.message.contains("verdict"), "{}", twice.message);
+    assert!(twice.message.contains("at /output/verdict"), "{}", twice.message);
     let cut = take(&reply("truncated")).unwrap_err();
     assert_eq!((cut.line, cut.column), (Some(11), Some(43)));
 }

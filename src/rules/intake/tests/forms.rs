@@ -79,6 +79,7 @@ fn a_broken_form_has_its_line_in_the_reply() {
     let text = format!("Hello,\n\n{}", FORM.replace("  model: m", " model: m"));
     let fault = take(text.as_bytes()).unwrap_err();
     assert_eq!(fault.reason, Reason::Broken);
+    assert!(fault.ask.starts_with("The form could not be read."), "{}", fault.ask);
     let line = fault.line.unwrap();
     assert!((8..=11).contains(&line), "{fault:?}");
     assert_eq!(nonces(text.as_bytes()), [NONCE]);

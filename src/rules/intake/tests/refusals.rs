@@ -66,6 +66,7 @@ fn what_is_wrong_is_named_with_its_place() {
             &text[offset..]
         );
         assert_eq!(look::position(&text, offset), (line, column));
+        assert!(fault.ask.starts_with(fault.reason.ask()), "{}", fault.ask);
         assert!(!fault.ask.contains("reject") && !fault.ask.contains("accept"), "{}", fault.ask);
     }
 }
@@ -75,9 +76,11 @@ fn a_reply_that_ends_inside_its_value_is_truncated_wherever_it_ends() {
     for text in [good(), pretty(), format!("```json\n{}", pretty())] {
         let first = text.find('{').unwrap();
         for end in first + 1..text.len() {
-            let fault = take(&text.as_bytes()[..end]).unwrap_err();
-            assert_eq!(fault.reason, Reason::Truncated, "{}", &text[..end]);
-            assert!(fault.line.is_some());
+            for after in ["", "\n", "\r\n \n"] {
+                let fault = take(format!("{}{after}", &text[..end]).as_bytes()).unwrap_err();
+                assert_eq!(fault.reason, Reason::Truncated, "{}", &text[..end]);
+                assert!(fault.offset.is_some_and(|offset| offset <= end), "{fault:?}");
+            }
         }
     }
 }

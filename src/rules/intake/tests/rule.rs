@@ -66,6 +66,8 @@ fn nothing_inside_an_outer_value_is_promoted() {
         (format!("{good}\n]"), "broken"),
         (format!("{good},\n\"more\": 1"), "broken"),
         (format!("\"draft\": {good}"), "broken"),
+        (format!("\u{ff5b}\"draft\": {good}"), "broken"),
+        (format!("\u{ff5b} {good} \u{ff5d}"), "broken"),
         (format!("{{\"a\": \"x\u{201d}, \"b\": \"}}\", \"in\": {good}}}"), "broken"),
         (format!("{{\"draft\": \"one\n}}\", \"in\":\n{good}}}"), "broken"),
     ] {
@@ -154,7 +156,7 @@ fn white_space_and_encodings_are_recorded_by_name() {
 fn every_reason_and_step_is_its_word_in_json() {
     for reason in Reason::ALL {
         assert_eq!(serde_json::to_value(reason).unwrap(), reason.word());
-        let ask = reason.ask().to_lowercase();
+        let ask = format!("{}{}", reason.ask(), reason.ask_form()).to_lowercase();
         assert!(!ask.contains("verdict") && !ask.contains("accept") && !ask.contains("reject"), "{ask}");
     }
     for step in Step::ALL {

@@ -1,0 +1,215 @@
+//! Every file in `examples/` is run, and the store in `.novelforge.example/` is the one that its script
+//! makes. A file that no test here names is a failure.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::harness::{NF, Project, Ran};
+
+/// Every file in `examples/`, and the test that runs it.
+const RUN: &[(&str, &str)] = &[
+    ("canned-answer.sh", "the_daily_path_ends_well"),
+    ("ci-gate.sh", "a_gate_exits_by_the_verdict"),
+    ("contracts/reader.engagement.yaml", "the_contract_pack_is_sound_and_its_job_freezes"),
+    ("daily-path.sh", "the_daily_path_ends_well"),
+    ("fingerprint.py", "another_program_finds_the_same_fingerprints"),
+    ("make-example.sh", "the_example_store_is_what_its_script_makes"),
+    ("manuscript/ch01-repaired.md", "the_daily_path_ends_well"),
+    ("manuscript/ch01.md", "the_daily_path_ends_well"),
+    ("read_log.py", "another_program_verifies_the_example_store"),
+    ("review-by-contract.yaml", "the_contract_pack_is_sound_and_its_job_freezes"),
+    ("review.yaml", "the_daily_path_ends_well"),
+];
+
+/// A path in the repository.
+pub fn repository(below: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(below)
+}
+
+/// Every file below a folder, as paths from it, sorted.
+pub fn files_below(folder: &Path) -> Vec<String> {
+    let mut found: Vec<String> = walkdir::WalkDir::new(folder)
+        .into_iter()
+        .map(|entry| entry.unwrap_or_else(|error| panic!("{error}")))
+        .filter(|entry| entry.file_type().is_file())
+        .map(|entry| entry.path().strip_prefix(folder).expect("below").to_string_lossy().into_owned())
+        .collect();
+    found.sort();
+    found
+}
+
+/// A python3 that has these modules: the one that CI prepared, else the one on the PATH. Without one the
+/// test that asks says so and skips; with `NF_NEED_PYTHON` set, as in CI, it fails.
+pub fn python(modules: &str) -> Option<PathBuf> {
+    let prepared = repository("target/venv/bin/python3");
+    for python in [prepared, PathBuf::from("python3")] {
+        let import = Command::new(&python).args(["-c", &format!("import {modules}")]).output();
+        if import.is_ok_and(|output| output.status.success()) {
+            return Some(python);
+        }
+    }
+    assert!(std::env::var_os("NF_NEED_PYTHON").is_none(), "no python3 with {modules}");
+    eprintln!("SKIPPED: no python3 with {modules} (pip install {})", modules.replace(',', ""));
+    None
+}
+
+/// Runs a script of `examples/` in a project's folder, with the binary under test.
+fn script(project: &Project, name: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Ran {
+    let mut command = Command::new(repository("examples").join(name));
+    command.args(arguments).current_dir(project.path()).env("NF", NF).envs(variables.iter().copied());
+    command.output().unwrap_or_else(|error| panic!("{name}: {error}")).into()
+}
+
+/// A project with the example's job files and manuscript.
+pub fn example_project() -> Project {
+    let project = Project::empty();
+    for name in files_below(&repository("examples")) {
+        if name.ends_with(".yaml") || name.starts_with("manuscript/") {
+            project.write(&name, std::fs::read(repository("examples").join(&name)).expect("a file"));
+        }
+    }
+    project
+}
+
+#[test]
+fn every_example_is_run_by_a_test() {
+    let named: Vec<&str> = RUN.iter().map(|(file, _)| *file).collect();
+    assert_eq!(files_below(&repository("examples")), named);
+    let source = include_str!("examples.rs");
+    for (file, test) in RUN {
+        assert!(source.contains(&format!("\nfn {test}() {{")), "{file}: there is no test {test}");
+    }
+}
+
+#[test]
+fn the_daily_path_ends_well() {
+    let ran = script(&Project::empty(), "daily-path.sh", &[], &[]).expect(0);
+    assert!(ran.stdout.ends_with("the daily path is done\n"), "{}", ran.stdout);
+    for part in ["13 of 13 checks; verdict reject (a valid outcome)", "11 of 11 checks", "is judged already"]
+    {
+        assert!(ran.stderr.contains(part), "{part} in {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_gate_exits_by_the_verdict() {
+    let project = example_project();
+    project.nf(&["init"]).expect(0);
+    let session = project.nf(&["start", "--resource", "novel/pride", "--task", "review"]).expect(0).line();
+    let variables = [("NF_SESSION", session.as_str())];
+    let gate = |answer: &[&str]| {
+        script(&project, "ci-gate.sh", &[&["review.yaml", "ci/review"], answer].concat(), &variables)
+    };
+    let answered = |verdict: &str| {
+        let answer = script(&project, "canned-answer.sh", &["packet.txt", verdict], &[]).expect(0);
+        project.write("answer.txt", answer.stdout);
+    };
+    gate(&[]).expect(8);
+    gate(&[]).expect(8);
+    answered("reject");
+    gate(&["answer.txt"]).expect(10);
+    gate(&[]).expect(10);
+    project.nf(&["resume"]).expect(0);
+    project.write("manuscript/ch01.md", project.read("manuscript/ch01-repaired.md"));
+    gate(&[]).expect(8);
+    answered("accept");
+    gate(&["answer.txt"]).expect(0);
+}
+
+#[test]
+fn the_contract_pack_is_sound_and_its_job_freezes() {
+    let project = example_project();
+    project.nf(&["init"]).expect(0);
+    project.nf(&["contract", "check", "contracts/reader.engagement.yaml"]).expect(0);
+    project.nf(&["freeze", "review-by-contract.yaml"]).expect(1);
+    let pack = project.read("contracts/reader.engagement.yaml");
+    project.write(".novelforge/contracts/reader.engagement.yaml", pack);
+    let frozen = project.nf(&["freeze", "review-by-contract.yaml"]).expect(0);
+    let shown = project.nf(&["show", &frozen.line()]).expect(0);
+    assert!(shown.stdout.contains("reader.engagement@1"), "{}", shown.stdout);
+}
+
+#[test]
+fn another_program_finds_the_same_fingerprints() {
+    let Some(python) = python("blake3,rfc8785") else { return };
+    let ran: Ran =
+        Command::new(python).arg(repository("examples/fingerprint.py")).output().expect("python").into();
+    let ran = ran.expect(0);
+    assert!(
+        ran.stdout.trim_end().ends_with(", 0 failed") && !ran.stdout.contains("0 passed"),
+        "{}",
+        ran.stdout
+    );
+}
+
+/// A private copy of the committed store, as somebody has it who copied a checkout. Git keeps no modes but
+/// the one bit, and no empty folder: nf takes both as they are, as long as the store's own folder lets
+/// nobody else in, which is what the chmod sees to.
+fn copied() -> Project {
+    let project = example_project();
+    let store = repository(".novelforge.example");
+    for name in files_below(&store) {
+        project.write(&format!(".novelforge/{name}"), std::fs::read(store.join(&name)).expect("a file"));
+    }
+    let private = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o700);
+    std::fs::set_permissions(project.at(".novelforge"), private).expect("chmod");
+    project
+}
+
+#[test]
+fn the_example_store_opens_verifies_and_folds() {
+    let project = copied();
+    let seen = project.nf(&["verify", "--json"]).expect(0).json();
+    let codes: Vec<&str> = seen["data"]["findings"]
+        .as_array()
+        .expect("findings")
+        .iter()
+        .filter_map(|f| f["code"].as_str())
+        .collect();
+    assert_eq!(codes, ["head_missing"], "a checkout has no head, and nothing else is amiss");
+    let results = project.nf(&["list", "result", "--json"]).expect(0).json();
+    let standing = |at: usize| results["data"]["items"][at]["checked"]["verdict"]["value"].clone();
+    assert_eq!((standing(0), standing(1)), ("accept".into(), "reject".into()));
+    // The first writer makes the head that git did not keep.
+    project.write("manuscript/ch01.md", project.read("manuscript/ch01-repaired.md"));
+    project.nf(&["resume"]).expect(0);
+    project.nf(&["doctor", "--fix"]).expect(0);
+    let mended = project.nf(&["verify", "--json"]).expect(0).json();
+    assert_eq!(mended["data"]["findings"].as_array().map(Vec::len), Some(0), "{mended}");
+}
+
+#[test]
+fn the_example_store_is_what_its_script_makes() {
+    let project = Project::empty();
+    let made = project.at("made");
+    script(&project, "make-example.sh", &[&made.to_string_lossy()], &[]).expect(0);
+    let committed = repository(".novelforge.example");
+    assert_eq!(files_below(&made), files_below(&committed), "run examples/make-example.sh");
+    for name in files_below(&made) {
+        let same = std::fs::read(made.join(&name)).ok() == std::fs::read(committed.join(&name)).ok();
+        assert!(same, "{name} differs; run examples/make-example.sh");
+    }
+}
+
+#[test]
+fn another_program_verifies_the_example_store() {
+    let Some(python) = python("blake3") else { return };
+    let read = |store: &Path| -> Ran {
+        let mut command = Command::new(&python);
+        command.arg(repository("examples/read_log.py")).arg(store);
+        command.output().expect("python").into()
+    };
+    let ran = read(&repository(".novelforge.example")).expect(0);
+    let count = ran.stdout.lines().count() - 1;
+    assert!(ran.stdout.contains(&format!("{count} records, 6 blobs, 2 receipts verified")), "{}", ran.stdout);
+    // It must be able to say no.
+    let project = copied();
+    let log = ".novelforge/log/00000001.jsonl";
+    project.write(log, project.read(log).replace("novel/pride", "novel/prude"));
+    read(&project.at(".novelforge")).expect(1);
+    project.write(log, std::fs::read(repository(".novelforge.example/log/00000001.jsonl")).expect("a log"));
+    read(&project.at(".novelforge")).expect(0);
+    let shelf = std::fs::read_dir(project.at(".novelforge/blobs")).expect("blobs").next().expect("one");
+    std::fs::remove_dir_all(shelf.expect("a shelf").path()).expect("removed");
+    read(&project.at(".novelforge")).expect(1);
+}

@@ -1,0 +1,242 @@
+//! A command repeated with its operation key gives its first answer again and writes nothing; a dry run
+//! shows what would be written and writes nothing.
+
+use serde_json::{Value, json};
+
+use crate::expect::{answer, done, events_of, failed, names, recorded, records, refused, shown};
+use crate::harness::{CHAPTER, JOB, Packet, Project, Ran};
+
+const GATE: &str = "gate/novel/pride/ch01/reader_reaction";
+
+/// How far a project is before the command that is tested.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+enum Stage {
+    Empty,
+    Started,
+    Frozen,
+    Asked,
+    Answered,
+    Idle,
+    Stale,
+}
+
+use Stage::{Answered, Asked, Empty, Frozen, Idle, Stale, Started};
+
+struct Scene {
+    project: Project,
+    session: String,
+    packet: Option<Packet>,
+}
+
+fn scene(stage: Stage) -> Scene {
+    let project = Project::new();
+    project.write("canon.md", "Canon.\n");
+    let session = if stage == Empty { String::new() } else { project.start() };
+    let reached = |wanted: Stage| stage >= wanted && stage <= Answered;
+    if reached(Frozen) {
+        project.nf(&["freeze", "job.yaml"]).expect(0);
+    }
+    let packet = reached(Asked).then(|| Packet::read(&project.nf(&["packet"]).expect(0).stdout));
+    if let (true, Some(packet)) = (reached(Answered), &packet) {
+        answer(&project, packet, "reject");
+    }
+    if stage == Idle {
+        project.nf(&["run", "finish", "--status", "completed"]).expect(0);
+    }
+    if stage == Stale {
+        project.nf(&["session", "move", &session, "stale"]).expect(0);
+    }
+    Scene { project, session, packet }
+}
+
+/// Every writing command with the stage it starts from; `S` stands for the session.
+const WRITERS: &[(Stage, &[&str])] = &[
+    (Empty, &["start", "--resource", "novel/pride", "--task", "review"]),
+    (Empty, &["session", "new", "--resource", "novel/pride", "--task", "review"]),
+    (Started, &["session", "move", "S", "idle"]),
+    (Started, &["run", "step", "--cursor", "ch01"]),
+    (Started, &["run", "finish", "--status", "completed"]),
+    (Started, &["checkpoint", "save", "--boundary", "other", "--authority", "canon=canon.md"]),
+    (Started, &["freeze", "job.yaml"]),
+    (Frozen, &["packet"]),
+    (Asked, &["reply", "-"]),
+    (Answered, &["consume", "--as", GATE]),
+    (Idle, &["resume"]),
+    (Stale, &["start", "--from", "S"]),
+];
+
+impl Scene {
+    fn arguments<'a>(&'a self, command: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
+        let named = command.iter().map(|word| if *word == "S" { self.session.as_str() } else { word });
+        named.chain(more.iter().copied()).collect()
+    }
+
+    fn run(&self, command: &[&str], more: &[&str]) -> Ran {
+        let reply = self.packet.as_ref().map(|packet| packet.verdict("reject")).unwrap_or_default();
+        self.project.nf_with(&self.arguments(command, more), reply.as_bytes())
+    }
+}
+
+#[test]
+fn each_writer_repeated_with_its_key_gives_the_same_answer_and_writes_nothing() {
+    for (stage, command) in WRITERS {
+        let scene = scene(*stage);
+        let first = scene.run(command, &["--op", "key-1"]).expect(0);
+        let before = scene.project.log();
+        assert!(records(&scene.project).last().expect("a record")["op"] == "key-1", "{command:?}");
+        let again = scene.run(command, &["--op", "key-1"]).expect(0);
+        assert_eq!(again.stdout, first.stdout, "{command:?}");
+        let mut by_variable = scene.project.command(&scene.arguments(command, &[]));
+        by_variable.env("NF_OP", "key-1");
+        let again = if command[0] == "reply" {
+            scene.run(command, &["--op", "key-1"])
+        } else {
+            Ran::from(by_variable.output().expect("nf runs")).expect(0)
+        };
+        assert_eq!(again.stdout, first.stdout, "{command:?} by NF_OP");
+        let json = scene.run(command, &["--op", "key-1", "--json"]).expect(0).json();
+        assert_eq!(json["ok"], true);
+        assert!(json["record"]["seq"].is_u64(), "the first record is named: {json}");
+        assert!(before == scene.project.log(), "{command:?} wrote to the log again");
+    }
+}
+
+#[test]
+fn a_repeat_does_not_look_at_files_that_have_changed_meanwhile() {
+    for (stage, command) in WRITERS {
+        let scene = scene(*stage);
+        let first = scene.run(command, &["--op", "key-1"]).expect(0);
+        let before = scene.project.log();
+        scene.project.write("ch01.md", "Everything is different now.\n");
+        scene.project.write("canon.md", "The canon too.\n");
+        scene.project.write(".novelforge/config.yaml", "bindings: {authority: [nothing.md]}\n");
+        let again = scene.run(command, &["--op", "key-1"]).expect(0);
+        assert_eq!(again.stdout, first.stdout, "{command:?}");
+        assert!(before == scene.project.log(), "{command:?} wrote to the log again");
+    }
+}
+
+#[test]
+fn the_same_key_with_another_request_is_a_conflict() {
+    let scene = scene(Started);
+    done(&scene.project, &["run", "step", "--cursor", "one", "--op", "key-1"]);
+    for command in [
+        &["run", "step", "--cursor", "two"][..],
+        &["run", "finish", "--status", "completed"],
+        &["freeze", "job.yaml"],
+        &["start", "--resource", "novel/pride", "--task", "review"],
+    ] {
+        let error = refused(&scene.project, &scene.arguments(command, &["--op", "key-1"]), 4, "op_conflict");
+        assert_ne!(error["details"]["recorded"], error["details"]["given"], "both hashes: {error}");
+        names(&error["message"], &["key-1"]);
+    }
+    done(&scene.project, &["run", "step", "--cursor", "two", "--op", "key-2"]);
+}
+
+#[test]
+fn a_changed_job_file_under_the_same_key_is_another_request() {
+    let scene = scene(Started);
+    done(&scene.project, &["freeze", "job.yaml", "--op", "freeze-1"]);
+    scene.project.write("job.yaml", JOB.replace("turn the page?", "weep?"));
+    refused(&scene.project, &["freeze", "job.yaml", "--op", "freeze-1"], 4, "op_conflict");
+    let scene = self::scene(Asked);
+    let packet = scene.packet.clone().expect("a packet");
+    let first = packet.verdict("accept");
+    scene.project.nf_with(&["reply", "--op", "r"], first.as_bytes()).expect(0);
+    let other = packet.verdict("reject");
+    failed(&scene.project, &["reply", "--op", "r"], other.as_bytes(), 4, "op_conflict");
+}
+
+#[test]
+fn a_refusal_recorded_under_a_key_is_the_same_refusal_again() {
+    let scene = scene(Asked);
+    let project = &scene.project;
+    let packet = scene.packet.clone().expect("a packet");
+    let invalid = packet.verdict("accept").replace("0.7", "7");
+    let first = recorded(project, &["reply", "--op", "r-1"], invalid.as_bytes(), 5, "semantic_invalid");
+    let before = project.log();
+    let again = failed(project, &["reply", "--op", "r-1"], invalid.as_bytes(), 5, "semantic_invalid");
+    assert_eq!(again, first);
+    let mut cannot: Value = serde_json::from_str(&packet.verdict("accept")).expect("JSON");
+    cannot["status"] = json!("cannot_judge");
+    cannot.as_object_mut().expect("an object").remove("output");
+    let cannot = cannot.to_string();
+    assert!(before == project.log());
+    let first = recorded(project, &["reply", "--op", "r-2"], cannot.as_bytes(), 7, "execution_failed");
+    let again = failed(project, &["reply", "--op", "r-2"], cannot.as_bytes(), 7, "execution_failed");
+    assert_eq!(again, first);
+    assert_eq!(events_of(project, "reply.received").len(), 2);
+    assert_eq!(done(project, &["show", &packet.handoff])["history"]["invalid"], 1);
+}
+
+#[test]
+fn a_refusal_that_recorded_nothing_leaves_its_key_free() {
+    let scene = scene(Asked);
+    refused(&scene.project, &["resume", "--op", "go-on"], 8, "pending");
+    let packet = scene.packet.as_ref().expect("a packet");
+    answer(&scene.project, packet, "accept");
+    done(&scene.project, &["resume", "--op", "go-on"]);
+}
+
+#[test]
+fn a_dry_run_shows_the_events_and_writes_nothing() {
+    for (stage, command) in WRITERS {
+        let scene = scene(*stage);
+        let files = tree(&scene.project);
+        let text = scene.run(command, &["-n"]).expect(0);
+        let shown: Vec<Value> =
+            text.stdout.lines().map(|line| serde_json::from_str(line).expect("an event")).collect();
+        assert!(!shown.is_empty(), "{command:?} shows no event");
+        assert!(text.stderr.contains("dry run: nothing was recorded"), "{command:?}: {}", text.stderr);
+        let json = scene.run(command, &["--dry-run", "--json"]).expect(0).json();
+        assert!(json["record"].is_null(), "{json}");
+        assert_eq!(tree(&scene.project), files, "{command:?} left something behind");
+        let ran = scene.run(command, &["--json"]).expect(0).json();
+        assert!(ran["planned"].is_null() && ran["record"]["seq"].is_u64(), "{ran}");
+        let types = |events: &[Value]| events.iter().map(|event| event["type"].clone()).collect::<Vec<_>>();
+        let planned = json["planned"].as_array().expect("events");
+        let last = records(&scene.project).pop().expect("a record");
+        assert_eq!(types(planned), types(last["events"].as_array().expect("events")), "{command:?}");
+        assert_eq!(types(&shown), types(planned), "{command:?}");
+    }
+}
+
+/// Every file of the store with its bytes, but for the index.
+fn tree(project: &Project) -> Vec<(String, Vec<u8>)> {
+    let mut files = Vec::new();
+    let mut folders = vec![project.at(".novelforge")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder").flatten() {
+            let path = entry.path();
+            match path.is_dir() {
+                true if path.ends_with("index") => {}
+                true => folders.push(path),
+                false => files.push((path.display().to_string(), std::fs::read(&path).expect("a file"))),
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+#[test]
+fn a_dry_refusal_writes_nothing_either() {
+    let scene = scene(Asked);
+    let packet = scene.packet.as_ref().expect("a packet");
+    let before = tree(&scene.project);
+    let invalid = packet.verdict("accept").replace("0.7", "7");
+    failed(&scene.project, &["reply", "-n"], invalid.as_bytes(), 5, "semantic_invalid");
+    failed(&scene.project, &["resume", "-n"], b"", 8, "pending");
+    failed(&scene.project, &["consume", "-n", "--as", GATE], b"", 8, "pending");
+    scene.project.write("ch01.md", format!("{CHAPTER}."));
+    failed(&scene.project, &["resume", "-n"], b"", 9, "stale");
+    assert_eq!(tree(&scene.project), before);
+}
+
+#[test]
+fn an_operation_key_is_a_name() {
+    let scene = scene(Started);
+    for key in ["", "a b", "../x", "a..b", "\u{e9}"] {
+        refused(&scene.project, &["run", "step", "--cursor", "x", "--op", key], 2, "usage");
+    }
+}
