@@ -152,9 +152,17 @@ pub fn file_or_stdin(ctx: &Context, path: Option<&Path>, limit: u64) -> Result<V
 /// `io`, `disk_full`.
 pub fn write_secret(path: &Path, text: &str) -> Result<()> {
     use std::io::Write;
-    use std::os::unix::fs::OpenOptionsExt;
+    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
     let opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
-    let written = opened.and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_data()));
+    let written = opened.and_then(|mut file| {
+        // A file that was there kept its mode. A pipe or device is not ours to change, and has no sync.
+        let is_file = file.metadata()?.is_file();
+        if is_file {
+            file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+        }
+        file.write_all(text.as_bytes())?;
+        if is_file { file.sync_data() } else { Ok(()) }
+    });
     written.map_err(|error| Error::io(format!("writing {}", path.display()), &error))
 }
 

@@ -218,9 +218,9 @@ fn unconsumed(state: &State, session: &Session) -> Vec<Unconsumed> {
     results
         .filter_map(|result| {
             let checked = result.checked.as_ref()?;
-            let open = checked.standing != Standing::Surplus && result.consumed.is_empty();
-            let handoff = state.get::<Handoff>(&result.provenance.handoff).filter(|_| open)?;
-            Some(Unconsumed {
+            let handoff = state.get::<Handoff>(&result.provenance.handoff)?;
+            let open = checked.standing != Standing::Surplus && !result.consumed.contains_key(&handoff.gate);
+            open.then_some(Unconsumed {
                 gate: handoff.gate,
                 verdict: checked.verdict.value.clone(),
                 standing: checked.standing,
@@ -231,7 +231,9 @@ fn unconsumed(state: &State, session: &Session) -> Vec<Unconsumed> {
 }
 
 fn next(session: &Session, run: Option<&Run>, out: &[Outstanding], unconsumed: &[Unconsumed]) -> String {
-    if let Some(result) = unconsumed.first() {
+    // Only a current run consumes: a session without one resumes first.
+    let runs = run.is_some_and(|run| run.status.is_current());
+    if let Some(result) = unconsumed.first().filter(|_| runs) {
         let contested = if result.standing == Standing::Contested { " --contested REASON" } else { "" };
         return format!("nf consume {} --as {}{contested}", result.result, result.gate);
     }

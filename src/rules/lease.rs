@@ -2,7 +2,7 @@
 //! (control-plane contract, 05; semantic-execution contract, 10). Attempt number and nonce decide who may
 //! act; a clock only decides when others may reclaim.
 
-use super::lifecycle::Course;
+use super::lifecycle::{Course, followers};
 use crate::error::{Error, Kind, Result};
 use crate::model::event::{AttemptEnd, Event};
 use crate::model::handoff::{Attempt, AttemptState, Handoff, HandoffState, Lease, Transport};
@@ -167,13 +167,17 @@ pub fn may_send(session: &Session) -> Result<()> {
 /// The end of an attempt's own worker session, which lives and ends with its attempt.
 ///
 /// # Errors
-/// `illegal_transition`, where the session is not as the claim left it.
+/// `illegal_transition`, which the table itself rules out.
 pub fn end_worker(state: &State, attempt: &Attempt, to: Status) -> Result<Vec<Event>> {
     let worker = state.get::<Session>(&attempt.worker_session);
     // A worker session that was named, not minted, is somebody's own and stays as it is.
     let Some(worker) = worker.filter(|session| session.worker_of.as_ref() == Some(&attempt.id)) else {
         return Ok(Vec::new());
     };
+    // One that somebody has ended by hand stays ended: that takes no answer away.
+    if !followers(worker.status).contains(&to) {
+        return Ok(Vec::new());
+    }
     let mut course = Course::new(worker, None);
     course.go(to)?;
     Ok(course.events)

@@ -72,10 +72,8 @@ impl Locked<'_> {
     pub fn release(self) -> Result<Vec<String>> {
         let Self { store, held, head, sync_head, mut notes, .. } = self;
         held.release()?;
-        if sync_head {
-            if let Err(error) = head.sync(&store.folder) {
-                notes.push(format!("{error}; the record itself is durable"));
-            }
+        if sync_head && let Err(error) = head.sync(&store.folder) {
+            notes.push(format!("{error}; the record itself is durable"));
         }
         Ok(notes)
     }

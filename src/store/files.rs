@@ -50,7 +50,7 @@ impl Access {
     pub fn objection(self, stat: &Stat) -> Option<String> {
         let own = stat.st_uid == rustix::process::geteuid().as_raw();
         let mode = Mode::from_raw_mode(stat.st_mode);
-        if !own && !(self.shared && in_group(stat.st_gid)) {
+        if !(own || self.shared && in_group(stat.st_gid)) {
             return Some(format!("belongs to user {}, not to you", stat.st_uid));
         }
         if self.private {
@@ -335,6 +335,7 @@ impl Folder {
     }
 
     /// The device it is on.
+    #[allow(clippy::unnecessary_cast, reason = "not every system has 64 bits for a device")]
     pub fn device(&self) -> u64 {
         self.stat.st_dev as u64
     }

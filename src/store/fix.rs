@@ -139,6 +139,7 @@ impl Store {
     }
 
     /// After files were written anew: head where it lies no longer in the log, and the record of a loss.
+    #[allow(clippy::too_many_arguments, reason = "one step of the routine, cut out for its length")]
     fn end_of_mending(
         &self,
         locked: &mut Locked<'_>,

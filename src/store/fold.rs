@@ -22,7 +22,7 @@ pub(super) struct Folded {
 impl Folded {
     /// The point as a position; `None` before the first record.
     pub fn position(&self) -> Option<Position> {
-        (self.place.seq > 0).then(|| Position { seq: self.place.seq, hash: self.place.hash })
+        (self.place.seq > 0).then_some(Position { seq: self.place.seq, hash: self.place.hash })
     }
 }
 
@@ -121,18 +121,17 @@ impl Store {
     pub(super) fn fold_on(&self, folded: &mut Folded, limit: Limit) -> std::result::Result<(), Stop> {
         let log = self.log()?;
         let mut scan = Scan::new(log, &self.info.store_id, folded.place.clone(), limit);
-        let ended = loop {
+        loop {
             match scan.next() {
                 Ok(Some(record)) => {
                     folded.newer |= record.v > super::record::FORMAT;
                     folded.state.apply(&record);
                     folded.place = scan.place.clone();
                 }
-                Ok(None) => break Ok(()),
-                Err(stop) => break Err(stop),
+                Ok(None) => return Ok(()),
+                Err(stop) => return Err(stop),
             }
-        };
-        ended
+        }
     }
 
     /// Whether a line that is whole in itself follows a damaged one: then it is no torn end.

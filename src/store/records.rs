@@ -82,10 +82,10 @@ impl Records<'_> {
     fn look(&mut self) -> std::result::Result<Option<Record>, Stop> {
         if self.scan.is_none() {
             let limit = self.store.head()?.map_or(Limit::End, Limit::Head);
-            if let Limit::Head(head) = &limit {
-                if (head.segment, head.offset) <= (self.place.segment, self.place.offset) {
-                    return Ok(None);
-                }
+            if let Limit::Head(head) = &limit
+                && (head.segment, head.offset) <= (self.place.segment, self.place.offset)
+            {
+                return Ok(None);
             }
             let log = self.store.log()?;
             self.scan = Some(Scan::new(log, &self.store.info.store_id, self.place.clone(), limit));

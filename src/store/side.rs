@@ -107,10 +107,10 @@ impl Store {
                     Err(error) => notes.push(format!("the mark of receipt {}: {error}", receipt.id)),
                 }
             }
-            if let Some(attempt) = event.ended_attempt() {
-                if let Err(error) = self.drop_packet(attempt) {
-                    notes.push(format!("the packet of {attempt}: {error}"));
-                }
+            if let Some(attempt) = event.ended_attempt()
+                && let Err(error) = self.drop_packet(attempt)
+            {
+                notes.push(format!("the packet of {attempt}: {error}"));
             }
         }
     }

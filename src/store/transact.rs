@@ -80,6 +80,7 @@ impl Store {
     }
 
     /// Steps 3 to 8 of the protocol, under the lock.
+    #[allow(clippy::too_many_arguments, reason = "one half of the protocol, cut out for its length")]
     fn conclude<F, T>(
         &self,
         mut locked: Locked<'_>,

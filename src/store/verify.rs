@@ -138,7 +138,7 @@ impl<'a> Audit<'a> {
                 Ok(Some(record)) => {
                     self.record(&record, &mut hasher, &scan);
                     each(&record);
-                    if self.seen.records % 1024 == 0 {
+                    if self.seen.records.is_multiple_of(1024) {
                         progress(self.seen.bytes, self.total);
                     }
                 }
@@ -169,12 +169,12 @@ impl<'a> Audit<'a> {
     fn record(&mut self, record: &Record, hasher: &mut Hasher, scan: &Scan<'_>) {
         match record.events.first() {
             Some(Event::SegmentOpened { .. }) => *hasher = Hasher::default(),
-            Some(Event::SegmentClosed { segment, hash, .. }) if hasher.finish() != *hash => {
-                // Where lines before were damaged this only says it again.
-                if self.damage.is_none() {
-                    let damage = Damage { segment: *segment, line: 0, byte: 0, flaw: Flaw::Segment };
-                    self.find("damage", Severity::Error, format!("log: {damage}"), "nf doctor");
-                }
+            // Where lines before were damaged this would only say it again.
+            Some(Event::SegmentClosed { segment, hash, .. })
+                if self.damage.is_none() && hasher.finish() != *hash =>
+            {
+                let damage = Damage { segment: *segment, line: 0, byte: 0, flaw: Flaw::Segment };
+                self.find("damage", Severity::Error, format!("log: {damage}"), "nf doctor");
             }
             _ => {}
         }

@@ -47,7 +47,8 @@ impl Ran {
     /// The one JSON document on stdout.
     #[track_caller]
     pub fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|bad| panic!("{bad}: {}\n{}", self.stdout, self.stderr))
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|bad| panic!("{bad}: {}\n{}", self.stdout, self.stderr))
     }
 }
 
@@ -184,7 +185,12 @@ impl Packet {
     pub fn read(text: &str) -> Self {
         let after = |key: &str| {
             let at = text.find(key).unwrap_or_else(|| panic!("{key} in {text}")) + key.len();
-            text[at..].trim_start_matches([':', ' ', '"']).split(['"', '\n', ' ', ',']).next().expect("a word").to_owned()
+            text[at..]
+                .trim_start_matches([':', ' ', '"'])
+                .split(['"', '\n', ' ', ','])
+                .next()
+                .expect("a word")
+                .to_owned()
         };
         let handoff = text.find("h-").map(|at| text[at..at + 14].to_owned()).expect("a handoff");
         Self {
@@ -217,7 +223,9 @@ impl Packet {
     /// A case file with its blanks filled in.
     pub fn fill(&self, case: &[u8]) -> Vec<u8> {
         let mut bytes = case.to_vec();
-        for (blank, value) in [("@JOB@", &self.job), ("@FINGERPRINT@", &self.fingerprint), ("@NONCE@", &self.nonce)] {
+        for (blank, value) in
+            [("@JOB@", &self.job), ("@FINGERPRINT@", &self.fingerprint), ("@NONCE@", &self.nonce)]
+        {
             for wide in [false, true] {
                 let spell = |text: &str| -> Vec<u8> {
                     if wide { text.encode_utf16().flat_map(u16::to_le_bytes).collect() } else { text.into() }

@@ -117,6 +117,7 @@ fn a_run_ends_or_waits_with_its_session() {
 fn a_writer_that_expects_another_version_is_refused() {
     let project = Project::new();
     let session = project.start();
+    project.nf(&["freeze", "job.yaml"]).expect(0);
     let version = shown(&project, &session, "/version").as_u64().expect("a number");
     let (right, wrong) = (version.to_string(), (version + 1).to_string());
     for command in [
@@ -124,6 +125,8 @@ fn a_writer_that_expects_another_version_is_refused() {
         &["run", "step", "--cursor", "x"],
         &["run", "finish", "--status", "completed"],
         &["checkpoint", "save", "--boundary", "other"],
+        &["freeze", "job.yaml"],
+        &["packet"],
     ] {
         let expecting = [command, &["--expect-version", &wrong]].concat();
         let error = refused(&project, &expecting, 3, "version_mismatch");

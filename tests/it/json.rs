@@ -1,0 +1,157 @@
+//! Each command's `--json` document is what its generated schema says, also when it fails.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use nf::rules::schema::check;
+use serde_json::{Value, json};
+
+use crate::harness::{Packet, Project};
+
+const GATE: &str = "gate/novel/pride/ch01/reader_reaction";
+
+fn schemas() -> BTreeMap<String, Value> {
+    let all = nf::cli::schemas::all();
+    all.into_iter().map(|(name, schema)| (name, serde_json::to_value(schema).expect("JSON"))).collect()
+}
+
+#[track_caller]
+fn holds(schemas: &BTreeMap<String, Value>, document: &Value) -> String {
+    let name = document["schema"].as_str().unwrap_or_else(|| panic!("no schema in {document}")).to_owned();
+    let schema = schemas.get(&name).unwrap_or_else(|| panic!("{name} is not among the schemas"));
+    let found = check(schema, document).unwrap_or_else(|bad| panic!("{name} is no schema: {bad:?}"));
+    assert!(found.is_empty(), "{name}: {found:?}\n{document:#}");
+    assert_eq!(document["ok"].as_bool(), Some(document.get("data").is_some()), "{document}");
+    name
+}
+
+/// Runs commands in one project and keeps their documents.
+struct Documents {
+    project: Project,
+    all: Vec<Value>,
+}
+
+impl Documents {
+    #[track_caller]
+    fn run(&mut self, code: i32, arguments: &[&str], input: &str) -> Value {
+        let arguments = [arguments, &["--json"]].concat();
+        let document = self.project.nf_with(&arguments, input.as_bytes()).expect(code).json();
+        self.all.push(document.clone());
+        document
+    }
+}
+
+fn daily() -> Documents {
+    let project = Project::empty();
+    project.write("ch01.md", crate::harness::CHAPTER);
+    project.write("job.yaml", crate::harness::JOB);
+    project.write("pack.yaml", "id: a\nversion: 1\nkind: k\noutput: {type: object}\n");
+    let mut documents = Documents { project, all: Vec::new() };
+    documents.run(0, &["init"], "");
+    documents.run(0, &["status"], "");
+    documents.run(0, &["list", "session"], "");
+    let start = ["start", "--resource", "novel/pride", "--task", "review"];
+    let session = documents.run(0, &start, "")["data"]["session"].as_str().expect("an id").to_owned();
+    documents.run(0, &["run", "step", "--cursor", "ch01"], "");
+    documents.run(0, &["checkpoint", "save", "--boundary", "other", "--artifact", "chapter=ch01.md"], "");
+    documents.run(0, &["freeze", "job.yaml", "-n"], "");
+    documents.run(0, &["freeze", "job.yaml"], "");
+    let packet = documents.run(0, &["packet"], "");
+    let packet = Packet::read(packet["data"]["packet"].as_str().expect("a packet"));
+    documents.run(0, &["status"], "");
+    documents.run(0, &["reply", "-n"], &packet.verdict("reject"));
+    let result = documents.run(0, &["reply"], &packet.verdict("reject"));
+    let result = result["data"]["result"].as_str().expect("an id").to_owned();
+    documents.run(0, &["validate", &result], "");
+    documents.run(0, &["status"], "");
+    documents.run(0, &["consume", "--as", GATE], "");
+    documents.run(0, &["consume", "--as", GATE], "");
+    documents.run(0, &["resume"], "");
+    let new = ["session", "new", "--resource", "novel/pride", "--task", "review"];
+    let other = documents.run(0, &new, "")["data"]["session"].as_str().expect("an id").to_owned();
+    documents.run(0, &["session", "move", &other, "running"], "");
+    documents.run(0, &["run", "finish", "--status", "completed", "--session", &session], "");
+    for kind in ["session", "run", "checkpoint", "job", "handoff", "attempt", "result", "receipt"] {
+        let listed = documents.run(0, &["list", kind, "--limit", "2"], "");
+        let items = listed["data"]["items"].as_array().expect("items").clone();
+        assert!(!items.is_empty(), "{kind}");
+        for item in items {
+            documents.run(0, &["show", item["id"].as_str().expect("an id")], "");
+        }
+    }
+    documents.run(0, &["contract", "list"], "");
+    documents.run(0, &["contract", "check", "pack.yaml"], "");
+    documents.run(0, &["verify"], "");
+    documents.run(0, &["doctor"], "");
+    documents.run(0, &["completions", "bash"], "");
+    documents.run(0, &["man"], "");
+    documents
+}
+
+#[test]
+fn every_commands_document_is_what_its_schema_says() {
+    let schemas = schemas();
+    let documents = daily();
+    let seen: BTreeSet<String> = documents.all.iter().map(|document| holds(&schemas, document)).collect();
+    let lines: BTreeSet<String> = ["nf.log/1".to_owned()].into();
+    let all: BTreeSet<String> = schemas.keys().cloned().collect();
+    let missed: Vec<&String> = all.difference(&seen).filter(|name| !lines.contains(*name)).collect();
+    assert_eq!(missed, Vec::<&String>::new(), "schemas that no document was held against");
+}
+
+#[test]
+fn a_failed_commands_document_is_what_its_schema_says() {
+    let schemas = schemas();
+    let project = Project::new();
+    let packet = project.ask();
+    let mut documents = Documents { project, all: Vec::new() };
+    documents.run(1, &["init"], "");
+    documents.run(5, &["reply"], "nothing");
+    documents.run(5, &["reply"], &packet.answer(&json!({})));
+    documents.run(8, &["resume"], "");
+    documents.run(8, &["consume", "--as", GATE], "");
+    documents.run(1, &["show", "s-0000"], "");
+    documents.run(1, &["freeze", "ch01.md"], "");
+    let second = documents.project.start();
+    documents.run(3, &["session", "move", &second, "created"], "");
+    documents.run(2, &["run", "step", "--cursor", "x"], "");
+    documents.run(2, &["list", "chapters"], "");
+    for document in &documents.all {
+        holds(&schemas, document);
+        let error = &document["error"];
+        for member in ["message", "fix", "kind"] {
+            assert!(error[member].as_str().is_some_and(|text| !text.is_empty()), "{member} in {document}");
+        }
+    }
+}
+
+#[test]
+fn log_is_json_lines_of_whole_records() {
+    let schemas = schemas();
+    let project = Project::new();
+    project.ask();
+    let ran = project.nf(&["log", "--json"]).expect(0);
+    let lines: Vec<Value> =
+        ran.stdout.lines().map(|line| serde_json::from_str(line).expect("a record")).collect();
+    assert_eq!(lines, crate::expect::records(&project));
+    for (index, line) in lines.iter().enumerate() {
+        let found = check(&schemas["nf.log/1"], line).expect("a schema");
+        assert!(found.is_empty(), "{found:?}\n{line:#}");
+        assert_eq!(line["seq"], json!(index + 1));
+    }
+    assert_eq!(project.nf(&["log", "--json", "--limit", "1"]).expect(0).stdout.lines().count(), 1);
+}
+
+#[test]
+fn the_schemas_refuse_what_no_command_prints() {
+    let schemas = schemas();
+    for (name, schema) in &schemas {
+        let refuses = |document: &Value| !check(schema, document).expect("a schema").is_empty();
+        assert!(refuses(&json!({})), "{name} allows an empty document");
+        assert!(refuses(&json!([])), "{name} allows a list");
+    }
+    let mut started: Value = json!({"schema": "nf.start/1", "ok": "yes"});
+    assert!(!check(&schemas["nf.start/1"], &started).expect("a schema").is_empty());
+    started["ok"] = json!(true);
+    started["data"] = json!({"session": 7});
+    assert!(!check(&schemas["nf.start/1"], &started).expect("a schema").is_empty());
+}
