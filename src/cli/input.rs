@@ -46,6 +46,22 @@ impl Project {
         self.root.join(relative)
     }
 
+    /// Refuses to write a file into the store: what lies there is the store's own.
+    ///
+    /// # Errors
+    /// `usage`.
+    pub fn not_in_store(&self, path: &Path) -> Result<()> {
+        let folder = || path.parent().unwrap_or(Path::new("/")).canonicalize();
+        match path.canonicalize().or_else(|_| folder()) {
+            Ok(place) if place.starts_with(&self.store) => {
+                Err(Error::new(Kind::Usage, format!("{} lies in the store", path.display()))
+                    .fix("name a file outside .novelforge"))
+            }
+            // What cannot be resolved fails where it is written.
+            _ => Ok(()),
+        }
+    }
+
     /// A file's bytes and its stamp. Symlinks are followed only inside the project.
     ///
     /// # Errors

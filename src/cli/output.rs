@@ -174,7 +174,7 @@ pub fn done(global: &Global, done: Done) -> u8 {
     match &done.planned {
         Some(events) => {
             for event in events {
-                out(&format!("{}\n", serde_json::to_string(event).unwrap_or_default()));
+                out(&format!("{}\n", escaped(&serde_json::to_string(event).unwrap_or_default())));
             }
             say_unless(global.quiet, "dry run: nothing was recorded");
         }
@@ -270,10 +270,28 @@ pub fn set_color(when: &str) {
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
-        let bidirectional = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
-            | '\u{2066}'..='\u{2069}');
-        if (c.is_control() && c != '\n' && c != '\t') || bidirectional {
+        if is_hidden(c) && c != '\n' && c != '\t' {
             shown.extend(c.escape_unicode());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+/// A character that a terminal obeys and does not show.
+fn is_hidden(c: char) -> bool {
+    let bidirectional = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2066}'..='\u{2069}');
+    c.is_control() || bidirectional
+}
+
+/// A JSON text of one line in which such characters are escaped as JSON does it.
+fn escaped(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    for c in json.chars() {
+        if is_hidden(c) {
+            shown.push_str(&format!("\\u{:04x}", u32::from(c)));
         } else {
             shown.push(c);
         }

@@ -100,6 +100,9 @@ impl Packet {
     /// Those of the rule and the store; `io` for the file.
     pub fn run(self, ctx: &Context) -> Result<Done> {
         let opened = ctx.open()?;
+        if let Some(path) = &self.out {
+            opened.project.not_in_store(&ctx.folder.join(path))?;
+        }
         let request = ctx.request(
             "packet",
             json!({"what": self.what, "for": self.transport, "gate": self.gate, "run": ctx.global.run}),

@@ -69,13 +69,15 @@ pub(super) fn not_before(folded: &Folded, now: Time) -> Time {
 impl Locked<'_> {
     /// Gives the lock back, then makes head durable where that is due; a failure there takes nothing
     /// back, since every covered record was synced by itself.
-    pub fn release(self) -> Result<Vec<String>> {
+    pub fn release(self) -> Vec<String> {
         let Self { store, held, head, sync_head, mut notes, .. } = self;
-        held.release()?;
+        if let Err(error) = held.release() {
+            notes.push(format!("{error}; closing it gives it back"));
+        }
         if sync_head && let Err(error) = head.sync(&store.folder) {
             notes.push(format!("{error}; the record itself is durable"));
         }
-        Ok(notes)
+        notes
     }
 
     /// Lets a child try the lock that is held.
@@ -200,6 +202,7 @@ impl Locked<'_> {
         self.head.write(head, &store.folder).map_err(|error| {
             Error::new(Kind::NotDurable, "the record is synced, but head could not be moved over it")
                 .because(format!("{error}: {}", error.cause.as_deref().unwrap_or("")))
+                .fix("it counts with the next write: run the same command again with the same --op")
         })
     }
 
@@ -229,7 +232,6 @@ impl Locked<'_> {
         if size != Some(0) {
             return Err(folded.place.next_segment().damage(super::damage::Flaw::After).error());
         }
-        log.chmod(&segment_name(segment), self.store.folder.access.file())?;
         let last = folded.place.hash;
         let events = [Event::SegmentOpened { segment, store: self.store.info.store_id.clone(), last }];
         folded.place = folded.place.next_segment();
@@ -238,7 +240,8 @@ impl Locked<'_> {
         log.sync().map_err(|error| self.store.poisoned_by(error))?;
         self.append(folded, draft, now)?;
         self.sync_head()?;
-        log.chmod(&segment_name(closed), self.store.folder.access.frozen())
+        self.store.freeze(closed);
+        Ok(())
     }
 
     /// BLAKE3 of the first bytes of a segment.
@@ -268,10 +271,18 @@ impl Store {
         Error::new(Kind::LockNotExclusive, "another process writes without the lock").because(reason)
     }
 
+    /// Makes a full segment read-only. In a shared store only its owner could make it writable again for
+    /// recovery, so there it stays as it is; elsewhere this guards against slips, nothing rests on it.
+    pub(super) fn freeze(&self, segment: u32) {
+        if let (false, Ok(log)) = (self.info.shared, self.log()) {
+            let _ = log.chmod(&segment_name(segment), self.folder.access.frozen());
+        }
+    }
+
     /// A sync failed: nothing may be written until the log has been looked at.
     pub(super) fn poisoned_by(&self, error: Error) -> Error {
         let cause = error.cause.as_deref().unwrap_or("");
         self.poison(&format!("{error}: {cause}"));
-        error
+        Error { kind: Kind::NotDurable, ..error }
     }
 }

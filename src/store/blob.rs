@@ -50,7 +50,7 @@ impl Store {
             .and_then(|()| files::sync_bytes(&file, &path))
             .and_then(|()| tmp.rename_new(&name, &shelf, &name));
         match placed {
-            Ok(true) => shelf.sync()?,
+            Ok(true) => shelf.sync().map_err(|error| self.poisoned_by(error))?,
             Ok(false) => {
                 tmp.unlink(&name)?;
                 self.equal_blob(&shelf, &hash)?;
@@ -73,9 +73,9 @@ impl Store {
         if Hash::of(&bytes) != *hash {
             return Err(damaged(hash));
         }
-        files::sync_bytes(&opened.file, &shelf.member(&name))?;
-        shelf.sync()?;
-        Ok(true)
+        let synced = files::sync_bytes(&opened.file, &shelf.member(&name)).and_then(|()| shelf.sync());
+        // A second sync might succeed without having written anything: nobody may try.
+        synced.map(|()| true).map_err(|error| self.poisoned_by(error))
     }
 }
 

@@ -43,7 +43,7 @@ impl Store {
     }
 
     /// What lies beyond head: a writer at work, or one that died.
-    fn beyond(&self, place: Place) -> Result<Vec<Finding>> {
+    pub(super) fn beyond(&self, place: Place) -> Result<Vec<Finding>> {
         let start = place.seq;
         let mut scan = Scan::new(self.log()?, &self.info.store_id, place, Limit::End);
         let mut found = Vec::new();

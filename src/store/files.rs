@@ -10,66 +10,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::{Errno, retry_on_intr};
 
+pub(super) use super::access::Access;
 use crate::error::{Error, Kind, Result};
-
-/// Who may own and write what the store is made of.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Access {
-    /// Whether the store belongs to a group (`init --shared`).
-    pub shared: bool,
-    /// Whether the store's own folder shuts everybody else out: then the modes of what is in it grant
-    /// nobody anything, and files that the user put there under a loose umask are no reason to refuse.
-    pub private: bool,
-}
-
-impl Access {
-    /// The mode of a folder.
-    pub fn folder(self) -> u32 {
-        if self.shared { 0o2770 } else { 0o700 }
-    }
-
-    /// The mode of a file that is written again.
-    pub fn file(self) -> u32 {
-        if self.shared { 0o660 } else { 0o600 }
-    }
-
-    /// The mode of a file that is written once.
-    pub fn frozen(self) -> u32 {
-        if self.shared { 0o440 } else { 0o400 }
-    }
-
-    /// Refuses what another user owns, or what others can write though the store is not shared.
-    pub fn check(self, stat: &Stat, path: &Path) -> Result<()> {
-        match self.objection(stat) {
-            None => Ok(()),
-            Some(why) => Err(Error::new(Kind::ForeignStore, format!("{} {why}", path.display()))),
-        }
-    }
-
-    /// What is wrong with owner or mode, in words that follow a path.
-    pub fn objection(self, stat: &Stat) -> Option<String> {
-        let own = stat.st_uid == rustix::process::geteuid().as_raw();
-        let mode = Mode::from_raw_mode(stat.st_mode);
-        if !(own || self.shared && in_group(stat.st_gid)) {
-            return Some(format!("belongs to user {}, not to you", stat.st_uid));
-        }
-        if self.private {
-            return None;
-        }
-        if mode.contains(Mode::WOTH) {
-            return Some("can be written by everybody".to_owned());
-        }
-        if mode.contains(Mode::WGRP) && !self.shared {
-            return Some("can be written by its group, and the store is not shared".to_owned());
-        }
-        None
-    }
-}
-
-fn in_group(gid: u32) -> bool {
-    let own = rustix::process::getegid().as_raw() == gid;
-    own || rustix::process::getgroups().is_ok_and(|groups| groups.iter().any(|group| group.as_raw() == gid))
-}
 
 /// A file with what `fstat` said of it when it was opened.
 #[derive(Debug)]
@@ -114,7 +56,7 @@ impl Folder {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | STRICT;
         match retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty())) {
             Ok(fd) => {
-                let access = Access { shared: false, private: false };
+                let access = Access::new(false);
                 Ok(Some(Self::of(fd, path.to_owned(), access)?))
             }
             Err(Errno::NOENT) => Ok(None),
@@ -199,6 +141,10 @@ impl Folder {
                 .fix("move it away, then nf doctor"));
         }
         self.access.check(&stat, &path)?;
+        if want == Want::Make && self.access.shared && Mode::from_raw_mode(stat.st_mode) != mode {
+            // The umask took the group's bits away; only the owner can give them back.
+            let _ = rustix::fs::fchmod(&fd, mode);
+        }
         Ok(Some(Opened { file: File::from(fd), size: stat.st_size as u64, stat }))
     }
 
@@ -309,7 +255,7 @@ impl Folder {
 
     /// Makes the names in the folder durable.
     pub fn sync(&self) -> Result<()> {
-        rustix::fs::fsync(&self.fd).map_err(|errno| not_durable(&self.path, errno))
+        rustix::fs::fsync(&self.fd).map_err(|errno| failed("sync of", &self.path, errno))
     }
 
     /// The names in the folder, sorted.
@@ -335,9 +281,8 @@ impl Folder {
     }
 
     /// The device it is on.
-    #[allow(clippy::unnecessary_cast, reason = "not every system has 64 bits for a device")]
     pub fn device(&self) -> u64 {
-        self.stat.st_dev as u64
+        self.stat.st_dev
     }
 }
 
@@ -347,7 +292,7 @@ pub(super) fn sync_bytes(file: &File, path: &Path) -> Result<()> {
     let done = rustix::fs::fcntl_fullfsync(file);
     #[cfg(not(target_vendor = "apple"))]
     let done = rustix::fs::fdatasync(file);
-    done.map_err(|errno| not_durable(path, errno))
+    done.map_err(|errno| failed("sync of", path, errno))
 }
 
 /// Reads until the buffer is full or the file ends.
@@ -382,11 +327,6 @@ pub(super) fn truncate(file: &File, size: u64, path: &Path) -> Result<()> {
 
 pub(super) fn failed(what: &str, path: &Path, errno: Errno) -> Error {
     Error::io(format!("{what} {}", path.display()), &io::Error::from(errno))
-}
-
-fn not_durable(path: &Path, errno: Errno) -> Error {
-    Error::new(Kind::NotDurable, format!("sync of {} failed", path.display()))
-        .because(io::Error::from(errno).to_string())
 }
 
 /// An open that failed: a link, or something that is not what it should be, is said as such.

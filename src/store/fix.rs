@@ -17,13 +17,14 @@ use crate::error::{Error, Kind, Result};
 use crate::model::event::Event;
 use crate::model::time::{Moment, Source};
 
-/// What has been done so far.
-#[derive(Default)]
-struct Done {
+/// What doctor was asked, and what has been done so far.
+struct Done<'a> {
+    source: &'a Source,
+    accept_loss: bool,
     findings: Vec<Finding>,
 }
 
-impl Done {
+impl Done<'_> {
     fn add(&mut self, code: &str, what: impl Into<String>) {
         self.findings.push(Finding::new(code, Severity::Note, what, "done"));
     }
@@ -44,26 +45,25 @@ impl Store {
         if self.info.format > 1 {
             return Err(Error::new(Kind::NewerFormat, "a newer nf wrote this store; nothing was changed"));
         }
-        let mut done = Done::default();
+        let mut done = Done { source, accept_loss, findings: Vec::new() };
         self.put_in_order(&mut done)?;
         let mut locked = self.lock_poisoned()?;
         locked.self_check()?;
         self.sweep(&mut done)?;
-        let now = (source.moment)();
-        if self.fix_log(&mut locked, &mut done, source, &now, accept_loss)? {
-            self.fix_beside(&mut done, accept_loss)?;
+        if self.fix_log(&mut locked, &mut done)? {
+            self.fix_beside(&mut done)?;
         }
         if let Ok(mut folded) = self.folded.lock() {
             *folded = None;
         }
-        for note in locked.release()? {
+        for note in locked.release() {
             done.add("recovered", note);
         }
         Ok(done.findings)
     }
 
     /// Folders and modes; what is needed to take the lock at all.
-    fn put_in_order(&self, done: &mut Done) -> Result<()> {
+    fn put_in_order(&self, done: &mut Done<'_>) -> Result<()> {
         let survey = Survey::of(self);
         for name in &survey.missing {
             match name.split_once('/') {
@@ -86,7 +86,7 @@ impl Store {
     }
 
     /// Removes what writers that died left unfinished: under the lock nobody is at work.
-    fn sweep(&self, done: &mut Done) -> Result<()> {
+    fn sweep(&self, done: &mut Done<'_>) -> Result<()> {
         let leftovers = Survey::of(self).leftovers;
         for path in &leftovers {
             std::fs::remove_file(path)
@@ -99,17 +99,10 @@ impl Store {
     }
 
     /// The log, head and POISON; false where they were left as they are.
-    fn fix_log(
-        &self,
-        locked: &mut Locked<'_>,
-        done: &mut Done,
-        source: &Source,
-        now: &Moment,
-        accept_loss: bool,
-    ) -> Result<bool> {
+    fn fix_log(&self, locked: &mut Locked<'_>, done: &mut Done<'_>) -> Result<bool> {
         let newest = locked.head.slots.newest().cloned();
         let plan = self.plan(newest.as_ref())?;
-        if plan.loss && !accept_loss {
+        if plan.loss && !done.accept_loss {
             let kept = plan.place.as_ref().map_or(0, |place| place.seq);
             let what = match &newest {
                 Some(head) => format!("of {} durable records {kept} can be kept without a gap", head.seq),
@@ -124,11 +117,11 @@ impl Store {
             let end = newest.as_ref().map_or_else(|| plan.segments.len() as u32, |head| head.segment);
             let from = if poisoned.is_some() { end } else { u32::MAX };
             let given_up = locked.mend_log(&plan, from)?;
-            self.end_of_mending(locked, &plan, given_up, source, now, done)?;
+            self.end_of_mending(locked, &plan, given_up, done)?;
         }
         self.fix_head(locked, done)?;
         let mut folded = self.blank();
-        locked.catch_up(&mut folded, source)?;
+        locked.catch_up(&mut folded, done.source)?;
         locked.sync_head()?;
         if poisoned.is_some() {
             self.folder.unlink(POISON)?;
@@ -139,15 +132,12 @@ impl Store {
     }
 
     /// After files were written anew: head where it lies no longer in the log, and the record of a loss.
-    #[allow(clippy::too_many_arguments, reason = "one step of the routine, cut out for its length")]
     fn end_of_mending(
         &self,
         locked: &mut Locked<'_>,
         plan: &Plan,
         given_up: Vec<Event>,
-        source: &Source,
-        now: &Moment,
-        done: &mut Done,
+        done: &mut Done<'_>,
     ) -> Result<()> {
         if !plan.loss {
             if plan.changes() {
@@ -155,6 +145,7 @@ impl Store {
             }
             return Ok(());
         }
+        let now = &(done.source.moment)();
         let place = match &plan.place {
             Some(place) => place.clone(),
             None => self.found_again(now)?,
@@ -163,7 +154,7 @@ impl Store {
         let head = Head::at(&place, id, device, &now.boot_id, now.boottime_ms);
         locked.head.renew(Some(head), &self.folder, id)?;
         let mut folded = self.blank();
-        locked.catch_up(&mut folded, source)?;
+        locked.catch_up(&mut folded, done.source)?;
         let entry = Entry { op: None, cmd: "doctor", events: &given_up };
         let draft = locked.draft(&folded, &entry, now.wall)?;
         let Position { seq, .. } = locked.append(&mut folded, draft, now)?;
@@ -183,7 +174,7 @@ impl Store {
         Ok(Place::start(last).after(&record, line.len() as u64))
     }
 
-    fn fix_head(&self, locked: &mut Locked<'_>, done: &mut Done) -> Result<()> {
+    fn fix_head(&self, locked: &mut Locked<'_>, done: &mut Done<'_>) -> Result<()> {
         let bytes = self.folder.read(HEAD, 1 << 20)?.unwrap_or_default();
         let faults = head::faults(&bytes, &self.info.store_id);
         if !faults.is_empty() {
@@ -194,7 +185,7 @@ impl Store {
     }
 
     /// Marks, packets and blobs, by what the log says.
-    fn fix_beside(&self, done: &mut Done, accept_loss: bool) -> Result<()> {
+    fn fix_beside(&self, done: &mut Done<'_>) -> Result<()> {
         let (mut marks, mut failed) = (0u64, None);
         let mut audit = Audit::new(self, true)?;
         audit.log(&mut |_, _| {}, &mut |record| {
@@ -223,13 +214,13 @@ impl Store {
         audit.marks()?;
         audit.blobs(&mut |_, _| {})?;
         self.drop_packets(&audit, done)?;
-        self.move_away(&audit, done, accept_loss)?;
+        self.move_away(&audit, done)?;
         let lost = audit.seen.findings.iter().filter(|finding| finding.code == "blob_missing");
         done.findings.extend(lost.cloned());
         Ok(())
     }
 
-    fn drop_packets(&self, audit: &Audit<'_>, done: &mut Done) -> Result<()> {
+    fn drop_packets(&self, audit: &Audit<'_>, done: &mut Done<'_>) -> Result<()> {
         let Some(packets) = self.folder.folder("packets")? else { return Ok(()) };
         let mut dropped = 0;
         for name in packets.names()? {
@@ -245,10 +236,10 @@ impl Store {
     }
 
     /// Marks without a record, and blobs that are not what they say, go to `torn/`.
-    fn move_away(&self, audit: &Audit<'_>, done: &mut Done, accept_loss: bool) -> Result<()> {
+    fn move_away(&self, audit: &Audit<'_>, done: &mut Done<'_>) -> Result<()> {
         let torn = self.folder.folder_made("torn")?;
         for name in &audit.foreign {
-            if accept_loss {
+            if done.accept_loss {
                 self.folder.folder_made("receipts")?.rename(name, &torn, &format!("receipt-{name}"))?;
                 done.add("receipt_lost", format!("receipts/{name}, whose record is lost, went to torn/"));
             } else {
@@ -261,7 +252,7 @@ impl Store {
             }
         }
         for (hash, cited) in &audit.bad_blobs {
-            if *cited && !accept_loss {
+            if *cited && !done.accept_loss {
                 let fix = "put the blob back from a copy; nf doctor --fix --accept-loss moves it to torn/";
                 done.left("blob_damaged", format!("blob {hash} is damaged"), fix);
                 continue;

@@ -66,8 +66,8 @@ impl Head {
 
     fn text(&self) -> String {
         format!(
-            "nf-head 1 turn={:020} seq={:020} segment={:08} offset={:020} hash={} store={} boot={} device={:016x} \
-             synced={:020}",
+            "nf-head 1 turn={:020} seq={:020} segment={:08} offset={:020} hash={} store={} boot={} \
+             device={:016x} synced={:020}",
             self.turn,
             self.seq,
             self.segment,
@@ -190,7 +190,6 @@ impl HeadFile {
         let opened = folder.open(HEAD, Want::Make)?.ok_or_else(missing)?;
         if opened.size == 0 {
             files::write_at(&opened.file, &blank(), 0, &folder.member(HEAD))?;
-            folder.chmod(HEAD, folder.access.file())?;
         }
         let slots = read_from(&opened.file, folder, store)?;
         Ok(Self { file: opened.file, slots })

@@ -29,7 +29,7 @@ impl Store {
     /// # Errors
     /// There is a store already; the lock does not exclude others; the folder cannot be made or synced.
     pub fn init(root: &Path, init: &InitOptions, options: Options, source: &Source) -> Result<Self> {
-        let access = Access { shared: init.shared, private: false };
+        let access = Access::new(init.shared);
         make_root(root, access)?;
         let gone = || Error::new(Kind::Io, format!("{} vanished", root.display()));
         let mut folder = Folder::root(root)?.ok_or_else(gone)?;
@@ -45,7 +45,6 @@ impl Store {
         if let Some(error) = without_info(&folder)? {
             return Err(error);
         }
-        folder.chmod(lock::LOCK, access.file())?;
         if let Some(program) = &options.self_check {
             lock::self_check(program, &folder, &held)?;
         }
@@ -74,10 +73,7 @@ fn sync_parent(root: &Path) -> Result<()> {
     let parent = root.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new("."));
     let synced = std::fs::File::open(parent).and_then(|folder| folder.sync_all());
-    synced.map_err(|error| {
-        let message = format!("sync of {} failed", parent.display());
-        Error::new(Kind::NotDurable, message).because(error.to_string())
-    })
+    synced.map_err(|error| Error::io(format!("sync of {}", parent.display()), &error))
 }
 
 /// What stands in a folder without `store.json`: a half-made store holds one record at most, and may be

@@ -1,5 +1,5 @@
 //! The one lock of a store. Everything that writes holds it; nothing that only reads does. The only file
-//! that names `fs2`. It never keeps the lock longer than its [`Held`] lives.
+//! that names `fs2`. It never keeps the lock longer than its guard lives.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};

@@ -147,7 +147,7 @@ impl Store {
     fn take(&self, place: &Place, line: &[u8]) -> Result<Option<(Place, Hash)>> {
         let Some(body) = line.strip_suffix(b"\n") else { return Ok(None) };
         let newer = || Error::new(Kind::NewerFormat, "a newer nf wrote this log; nothing was changed");
-        match record::read(body) {
+        match record::read(body, &place.hash) {
             Ok(Read::Record(record)) if record.v > record::FORMAT => Err(newer()),
             Ok(Read::Newer { .. }) => Err(newer()),
             Ok(Read::Record(record))

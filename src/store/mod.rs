@@ -4,6 +4,7 @@
 //! [`Store::init`] and [`Store::fix`] use the same lock and the same syncs. Knows no rule, no command line
 //! and no clock.
 
+mod access;
 mod append;
 mod blob;
 mod cites;
@@ -44,7 +45,7 @@ pub use verify::Verified;
 use crate::error::{Error, Kind, Result};
 use crate::model::hash::{Hash, canonical};
 use crate::model::time::Time;
-use files::{Access, Folder};
+use files::Folder;
 
 /// The format of the store that this program makes and writes.
 const FORMAT: u32 = 1;
@@ -87,7 +88,7 @@ pub struct InitOptions {
 }
 
 /// What `store.json` says: written once, never changed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Info {
     /// The format of the store.
     pub format: u32,
@@ -125,6 +126,8 @@ pub struct Store {
     segment_limit: u64,
     /// The fold that the last transaction of this process ended with.
     folded: Mutex<Option<fold::Folded>>,
+    /// What recovery did in transactions that ended in an error.
+    notes: Mutex<Vec<String>>,
 }
 
 impl Store {
@@ -140,7 +143,7 @@ impl Store {
         let mut folder = Folder::root(root)?.ok_or_else(none)?;
         // Whether the group may write is said in store.json: read it before anything is judged by it, but
         // let it say that only to somebody who could make the folder so.
-        folder.access = Access { shared: folder.stat.st_mode & 0o020 != 0, private: false };
+        folder.access.shared = folder.stat.st_mode & 0o020 != 0;
         folder.access.check(&folder.stat, root)?;
         let Some(bytes) = folder.read(INFO, INFO_LIMIT)? else {
             return Err(init::without_info(&folder)?.unwrap_or_else(none));
@@ -165,6 +168,7 @@ impl Store {
             options,
             segment_limit: SEGMENT_LIMIT,
             folded: Mutex::new(None),
+            notes: Mutex::new(Vec::new()),
         })
     }
 

@@ -19,6 +19,8 @@ pub struct Records<'a> {
     place: Place,
     scan: Option<Scan<'a>>,
     from: u64,
+    /// Whether damage was met: then there is no going on.
+    failed: bool,
 }
 
 /// Records newest first.
@@ -42,7 +44,7 @@ impl Store {
     /// # Errors
     /// The iterator gives damage, and ends there.
     pub fn records(&self, from: u64) -> Records<'_> {
-        Records { store: self, place: Place::start(self.info_hash), scan: None, from }
+        Records { store: self, place: Place::start(self.info_hash), scan: None, from, failed: false }
     }
 
     /// The records that head covers, newest first; as cheap as what is taken of them.
@@ -111,7 +113,12 @@ impl Iterator for Records<'_> {
 
     /// `None` is the end for now: asked again later, the iterator looks whether head covers more.
     fn next(&mut self) -> Option<Self::Item> {
-        self.look().map_err(Stop::error).transpose()
+        if self.failed {
+            return None;
+        }
+        let record = self.look().map_err(Stop::error);
+        self.failed = record.is_err();
+        record.transpose()
     }
 }
 
@@ -134,7 +141,8 @@ impl RecordsBack<'_> {
             return Err(self.damage(Flaw::Torn));
         };
         let line = &line[..line.len() - 1];
-        let read = record::read(line).map_err(|flaw| self.damage(flaw))?;
+        // On the way back the hash before is not known; the record's own must be the one expected.
+        let read = record::read(line, &self.hash).map_err(|flaw| self.damage(flaw))?;
         let record::Read::Record(record) = read else {
             let message = "a record was written by a newer nf";
             return Err(Error::new(crate::error::Kind::NewerFormat, message));

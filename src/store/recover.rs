@@ -33,7 +33,7 @@ impl Locked<'_> {
     /// rests on records that head covers.
     pub fn catch_up(&mut self, folded: &mut Folded, source: &Source) -> Result<()> {
         let head = self.head.slots.newest().cloned();
-        let moved = head.as_ref().is_some_and(|head| head.device != self.store.folder.device());
+        let moved = head.as_ref().is_none_or(|head| head.device != self.store.folder.device());
         if moved {
             self.self_check()?;
         }
@@ -82,7 +82,7 @@ impl Locked<'_> {
             }
         } else {
             self.sync(folded.place.segment)?;
-            self.store.log()?.sync()?;
+            self.store.log()?.sync().map_err(|error| self.store.poisoned_by(error))?;
             self.notes.push("head was missing or unreadable; it was written again".to_owned());
         }
         self.cover(folded, now)?;
@@ -119,7 +119,7 @@ impl Locked<'_> {
             let name = segment_name(segment);
             let path = log.member(&name);
             let from = if segment == start.segment { start.offset } else { 0 };
-            if segment < end.segment {
+            if segment < end.segment && !self.store.info.shared {
                 // A full segment is read-only already, where only head stayed behind.
                 log.chmod(&name, self.store.folder.access.file())?;
             }
@@ -128,7 +128,7 @@ impl Locked<'_> {
             copy(&opened.file, from..to, |bytes, at| files::write_at(&opened.file, bytes, at, &path))?;
             files::sync_bytes(&opened.file, &path).map_err(|error| self.store.poisoned_by(error))?;
             if segment < end.segment {
-                log.chmod(&name, self.store.folder.access.frozen())?;
+                self.store.freeze(segment);
             }
         }
         if end.segment > start.segment {

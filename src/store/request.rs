@@ -156,3 +156,10 @@ pub struct Answer<T> {
     /// Whether this was a dry run.
     pub dry_run: bool,
 }
+
+impl<T> Answer<T> {
+    /// An answer of which nothing is written yet.
+    pub(super) fn of(outcome: Result<T>, events: Vec<Event>) -> Self {
+        Self { outcome, events, position: None, notes: Vec::new(), repeated: false, dry_run: false }
+    }
+}

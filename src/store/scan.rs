@@ -154,7 +154,8 @@ impl<'a> Scan<'a> {
             }
         };
         self.last = (from, to);
-        let read = record::read(self.bytes(from, to)).map_err(|flaw| self.place.damage(flaw))?;
+        let read =
+            record::read(self.bytes(from, to), &self.place.hash).map_err(|flaw| self.place.damage(flaw))?;
         let length = (to - from + 1) as u64;
         match read {
             record::Read::Newer { v, seq, prev, hash } => {
@@ -172,8 +173,8 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Goes on behind damage, at the next line that is whole in itself, trusting it for its place; false where
-    /// there is none. For a walk that wants to see all damage.
+    /// Goes on behind damage, at the next line that is whole in itself, trusting it for its place; false
+    /// where there is none. For a walk that wants to see all damage.
     pub fn resume(&mut self, flaw: Flaw) -> Result<bool> {
         let end = match &self.limit {
             Limit::Head(head) => (head.segment, head.offset),

@@ -93,7 +93,7 @@ impl Survey {
     fn sum_up(&mut self, store: &Store) {
         if let Some((path, want)) = self.modes.first() {
             let what = format!(
-                "{} file(s) or folder(s) have other modes than they should (first: {} should have {want:04o})",
+                "{} member(s) have other modes than they should (first: {} should have {want:04o})",
                 self.modes.len(),
                 path.display()
             );
@@ -143,7 +143,8 @@ fn expected(store: &Store, below: &Path, folder: bool, last: Option<u32>) -> u32
     }
     let name = below.file_name().and_then(|name| name.to_str()).unwrap_or("");
     let full = segment_number(name).is_some_and(|number| last.is_some_and(|last| number < last));
-    let written_once = below.starts_with("blobs") || below.starts_with("torn") || full;
+    let frozen = full && !store.info.shared;
+    let written_once = below.starts_with("blobs") || below.starts_with("torn") || frozen;
     if written_once { access.frozen() } else { access.file() }
 }
 

@@ -43,92 +43,48 @@ impl Store {
     where
         T: Serialize + DeserializeOwned,
     {
-        let mut folded = self.take_folded();
-        let mut notes = Vec::new();
-        self.fold_to_head(&mut folded, &mut Vec::new()).map_err(Stop::error)?;
+        let (mut folded, mut warnings) = (self.take_folded(), Vec::new());
+        self.fold_to_head(&mut folded, &mut warnings).map_err(Stop::error)?;
         if let Some(answer) = repeated(&folded.state, request)? {
             return Ok(answer);
         }
         if request.dry_run {
             let gathered = gather(&folded.state)?;
-            return dry_run(&folded.state, source, request, &gathered.facts, decide);
+            let answer = dry_run(&folded.state, source, request, &gathered.facts, decide)?;
+            return Ok(Answer { notes: warnings, ..answer });
         }
         self.writable(&folded)?;
         let mut moved = String::new();
         for _ in 0..TRIES {
             let gathered = gather(&folded.state)?;
             let mut locked = self.lock()?;
-            locked.catch_up(&mut folded, source)?;
-            if let Some(mut answer) = repeated(&folded.state, request)? {
-                answer.notes = joined(notes, locked.release()?);
-                return Ok(answer);
-            }
-            match gathered.moved(&folded.state)? {
-                None => {
-                    let mut answer =
-                        self.conclude(locked, &mut folded, source, request, gathered, &mut decide)?;
-                    answer.notes = joined(notes, answer.notes);
+            let attempt = Attempt { source, request, gathered };
+            let answer = attempt.under_lock(&mut locked, &mut folded, &mut decide);
+            // Whatever came of it, the lock goes back and what recovery did is told.
+            let released = locked.release();
+            self.note(released);
+            match answer? {
+                Outcome::Answered(answer) => {
                     self.keep_folded(folded);
-                    return Ok(answer);
+                    return Ok(Answer { notes: self.take_notes(), ..*answer });
                 }
-                Some(what) => moved = what,
+                Outcome::Moved(what) => moved = what,
             }
-            notes.extend(locked.release()?);
         }
         Err(Error::new(Kind::FactsMoved, format!("{moved} kept changing while it was read"))
             .because(format!("looked {TRIES} times")))
     }
 
-    /// Steps 3 to 8 of the protocol, under the lock.
-    #[allow(clippy::too_many_arguments, reason = "one half of the protocol, cut out for its length")]
-    fn conclude<F, T>(
-        &self,
-        mut locked: Locked<'_>,
-        folded: &mut Folded,
-        source: &Source,
-        request: &Request,
-        gathered: Gathered<F>,
-        decide: &mut impl FnMut(&mut Turn<'_>, &F) -> Result<Decision<T>>,
-    ) -> Result<Answer<T>>
-    where
-        T: Serialize,
-    {
-        let mut turn = Turn::new(&folded.state, source);
-        let decision = decide(&mut turn, &gathered.facts)?;
-        let now = turn.now.clone();
-        let blobs: Vec<Vec<u8>> = turn.take_blobs().into_iter().chain(gathered.blobs).collect();
-        let (events, outcome) = (with_answer(decision.events, request, &decision.outcome), decision.outcome);
-        let mut answer =
-            Answer { outcome, events, position: None, notes: Vec::new(), repeated: false, dry_run: false };
-        if answer.events.is_empty() {
-            answer.notes = locked.release()?;
-            return Ok(answer);
+    /// What recovery found and mended in transactions that ended in an error, for stderr; those that did
+    /// not have it in their [`Answer`]. Taken once.
+    pub fn take_notes(&self) -> Vec<String> {
+        self.notes.lock().map(|mut notes| std::mem::take(&mut *notes)).unwrap_or_default()
+    }
+
+    fn note(&self, released: Vec<String>) {
+        if let Ok(mut notes) = self.notes.lock() {
+            notes.extend(released);
         }
-        let req = request.op.as_ref().map(|op| (op, request.hash()));
-        let entry = Entry { op: req, cmd: &request.cmd, events: &answer.events };
-        let draft = locked.draft(folded, &entry, now.wall)?;
-        self.no_foreign_mark(&answer.events)?;
-        let mut kept = BTreeSet::new();
-        for bytes in blobs {
-            if kept.insert(Hash::of(&bytes)) {
-                self.put_blob(&bytes)?;
-            }
-        }
-        if let Some((attempt, text)) = &decision.packet {
-            self.keep_packet(attempt, text)?;
-        }
-        answer.position = Some(locked.append(folded, draft, &now)?);
-        self.settle(&answer.events, false, &mut locked.notes);
-        if folded.place.offset >= self.segment_limit {
-            // The record is durable: a segment that cannot be changed now is changed by the next writer.
-            if let Err(error) = locked.rotate(folded, &now) {
-                let cause = error.cause.as_deref().unwrap_or("").to_owned();
-                locked.notes.push(format!("the next log segment could not be begun: {error} ({cause})"));
-                folded.covered = false;
-            }
-        }
-        answer.notes = locked.release()?;
-        Ok(answer)
     }
 
     /// What this process folded last; the fold goes on from there.
@@ -144,9 +100,70 @@ impl Store {
     }
 }
 
-fn joined(mut notes: Vec<String>, more: Vec<String>) -> Vec<String> {
-    notes.extend(more);
-    notes
+/// What one round under the lock came to.
+enum Outcome<T> {
+    Answered(Box<Answer<T>>),
+    /// A fact is not what it was when it was gathered.
+    Moved(String),
+}
+
+/// One round: what was asked and what was gathered for it.
+struct Attempt<'a, F> {
+    source: &'a Source,
+    request: &'a Request,
+    gathered: Gathered<F>,
+}
+
+impl<F> Attempt<'_, F> {
+    /// Steps 2 to 8 of the protocol.
+    fn under_lock<T: Serialize + DeserializeOwned>(
+        self,
+        locked: &mut Locked<'_>,
+        folded: &mut Folded,
+        decide: &mut impl FnMut(&mut Turn<'_>, &F) -> Result<Decision<T>>,
+    ) -> Result<Outcome<T>> {
+        let (store, request) = (locked.store, self.request);
+        locked.catch_up(folded, self.source)?;
+        if let Some(answer) = repeated(&folded.state, request)? {
+            return Ok(Outcome::Answered(Box::new(answer)));
+        }
+        if let Some(what) = self.gathered.moved(&folded.state)? {
+            return Ok(Outcome::Moved(what));
+        }
+        let mut turn = Turn::new(&folded.state, self.source);
+        let decision = decide(&mut turn, &self.gathered.facts)?;
+        let now = turn.now.clone();
+        let blobs = turn.take_blobs().into_iter().chain(self.gathered.blobs);
+        let events = with_answer(decision.events, request, &decision.outcome);
+        let mut answer = Answer::of(decision.outcome, events);
+        if answer.events.is_empty() {
+            return Ok(Outcome::Answered(Box::new(answer)));
+        }
+        let req = request.op.as_ref().map(|op| (op, request.hash()));
+        let entry = Entry { op: req, cmd: &request.cmd, events: &answer.events };
+        let draft = locked.draft(folded, &entry, now.wall)?;
+        store.no_foreign_mark(&answer.events)?;
+        let mut kept = BTreeSet::new();
+        for bytes in blobs {
+            if kept.insert(Hash::of(&bytes)) {
+                store.put_blob(&bytes)?;
+            }
+        }
+        if let Some((attempt, text)) = &decision.packet {
+            store.keep_packet(attempt, text)?;
+        }
+        answer.position = Some(locked.append(folded, draft, &now)?);
+        store.settle(&answer.events, false, &mut locked.notes);
+        if folded.place.offset >= store.segment_limit
+            && let Err(error) = locked.rotate(folded, &now)
+        {
+            // The record is durable: a segment that cannot be followed now is followed by the next writer.
+            let cause = error.cause.as_deref().unwrap_or("").to_owned();
+            locked.notes.push(format!("the next log segment could not be begun: {error} ({cause})"));
+            folded.covered = false;
+        }
+        Ok(Outcome::Answered(Box::new(answer)))
+    }
 }
 
 /// The events of a decision, with the answer that the operation key will give again.
@@ -170,8 +187,7 @@ fn dry_run<F, T: Serialize>(
 ) -> Result<Answer<T>> {
     let decision = decide(&mut Turn::new(state, source), facts)?;
     let events = with_answer(decision.events, request, &decision.outcome);
-    let outcome = decision.outcome;
-    Ok(Answer { outcome, events, position: None, notes: Vec::new(), repeated: false, dry_run: true })
+    Ok(Answer { dry_run: true, ..Answer::of(decision.outcome, events) })
 }
 
 /// The answer that the operation key got before; `None` where it is new.
@@ -200,6 +216,5 @@ fn repeated<T: DeserializeOwned>(state: &State, request: &Request) -> Result<Opt
         Err(Error::from(serde_json::from_value::<Body>(error).map_err(|_| unknown())?))
     };
     let position = Some(Position { seq: before.seq, hash: before.hash });
-    let (events, notes) = (Vec::new(), Vec::new());
-    Ok(Some(Answer { outcome, events, position, notes, repeated: true, dry_run: request.dry_run }))
+    Ok(Some(Answer { position, repeated: true, dry_run: request.dry_run, ..Answer::of(outcome, Vec::new()) }))
 }

@@ -20,7 +20,7 @@ use crate::model::id::{AttemptId, Name, ReceiptId, ResultId};
 use crate::model::result::Receipt;
 
 /// What a verification saw.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct Verified {
     /// Records verified.
     pub records: u64,
@@ -36,6 +36,32 @@ pub struct Verified {
     pub findings: Vec<Finding>,
     /// The last record that head covers.
     pub head: Option<Position>,
+}
+
+/// The running hash of a segment. Lines are gathered first: many at once are hashed faster than one by one.
+#[derive(Default)]
+struct SegmentHash {
+    hasher: Hasher,
+    lines: Vec<u8>,
+}
+
+impl SegmentHash {
+    const AT_ONCE: usize = 64 * 1024;
+
+    fn line(&mut self, line: &[u8]) {
+        self.lines.extend_from_slice(line);
+        self.lines.push(b'\n');
+        if self.lines.len() >= Self::AT_ONCE {
+            self.hasher.update(&self.lines);
+            self.lines.clear();
+        }
+    }
+
+    fn finish(&mut self) -> Hash {
+        self.hasher.update(&self.lines);
+        self.lines.clear();
+        self.hasher.finish()
+    }
 }
 
 /// Called with bytes done and bytes in all.
@@ -54,6 +80,9 @@ impl Store {
         audit.log(progress, each)?;
         audit.marks()?;
         audit.blobs(progress)?;
+        if let (None, Some(place), Some(_)) = (&audit.damage, audit.place.take(), audit.seen.head) {
+            audit.seen.findings.extend(self.beyond(place)?);
+        }
         audit.seen.findings.splice(0..0, super::survey::head_findings(self)?);
         Ok(audit.seen)
     }
@@ -130,7 +159,7 @@ impl<'a> Audit<'a> {
         let log = self.store.log()?;
         let id = &self.store.info.store_id;
         let mut scan = Scan::new(log, id, Place::start(self.store.info_hash), limit.clone());
-        let mut hasher = Hasher::default();
+        let mut hasher = SegmentHash::default();
         loop {
             let before = scan.place.clone();
             match scan.next() {
@@ -153,8 +182,7 @@ impl<'a> Audit<'a> {
                 }
                 Err(Stop::Error(error)) if error.kind == Kind::NewerFormat => {
                     self.seen.records += 1;
-                    hasher.update(scan.last_line());
-                    hasher.update(b"\n");
+                    hasher.line(scan.last_line());
                     self.find("newer_format", Severity::Warning, error.to_string(), "update nf");
                 }
                 Err(Stop::Error(error)) => return Err(error),
@@ -166,9 +194,9 @@ impl<'a> Audit<'a> {
         Ok(())
     }
 
-    fn record(&mut self, record: &Record, hasher: &mut Hasher, scan: &Scan<'_>) {
+    fn record(&mut self, record: &Record, hasher: &mut SegmentHash, scan: &Scan<'_>) {
         match record.events.first() {
-            Some(Event::SegmentOpened { .. }) => *hasher = Hasher::default(),
+            Some(Event::SegmentOpened { .. }) => *hasher = SegmentHash::default(),
             // Where lines before were damaged this would only say it again.
             Some(Event::SegmentClosed { segment, hash, .. })
                 if self.damage.is_none() && hasher.finish() != *hash =>
@@ -178,8 +206,7 @@ impl<'a> Audit<'a> {
             }
             _ => {}
         }
-        hasher.update(scan.last_line());
-        hasher.update(b"\n");
+        hasher.line(scan.last_line());
         self.seen.bytes += scan.last_line().len() as u64 + 1;
         self.seen.records += 1;
         for event in &record.events {

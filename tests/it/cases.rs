@@ -151,7 +151,6 @@ fn others(packet: &Packet) -> Vec<(&'static str, Vec<u8>, Must)> {
     let broken = reject.replace("0.7", "0.7,");
     let wide = |text: &str| text.encode_utf16().flat_map(u16::to_be_bytes).collect::<Vec<u8>>();
     let text = |text: String| text.into_bytes();
-    let deep = |depth: usize| accept.replace("0.7", &format!("{}1{}", "[".repeat(depth), "]".repeat(depth)));
     let twice = |first: &str| format!("<think>\n{first}\n</think>\n{accept}\n");
     vec![
         ("utf-16, big end first", [b"\xfe\xff".to_vec(), wide(&accept)].concat(), Bind(&["utf16_decoded"])),
@@ -172,6 +171,15 @@ fn others(packet: &Packet) -> Vec<(&'static str, Vec<u8>, Must)> {
         ("another draft in the thoughts", text(twice(&reject)), Refuse("ambiguous", "2 different answers")),
         ("a block quote", text(quoted(&pretty(&accept))), Refuse("broken", "block quote")),
         ("a block quote of one line", text(quoted(&accept)), Refuse("broken", "block quote")),
+    ]
+}
+
+/// Replies whose fault stands in the answer itself.
+fn faults(packet: &Packet) -> Vec<(&'static str, Vec<u8>, Must)> {
+    let accept = packet.verdict("accept");
+    let text = |text: String| text.into_bytes();
+    let deep = |depth: usize| accept.replace("0.7", &format!("{}1{}", "[".repeat(depth), "]".repeat(depth)));
+    vec![
         (
             "a look-alike letter in the key",
             text(accept.replace("\"nf\"", "\"n\u{192}\"")),
@@ -223,7 +231,7 @@ fn other_replies_of_the_same_kinds() {
     let project = Project::new();
     let packet = project.ask();
     let before = project.log();
-    for (name, reply, must) in others(&packet) {
+    for (name, reply, must) in others(&packet).into_iter().chain(faults(&packet)) {
         comes_to(&project, name, &["reply", "-n"], &reply, &must);
     }
     assert!(before == project.log(), "a dry run writes nothing");

@@ -42,6 +42,7 @@ fn another_name_gets_its_own_receipt_and_moves_no_gate() {
     names(&other["note"], &["no gate moved", "ci/nightly"]);
     let status = done(&project, &["status"]);
     assert_eq!(status["sessions"][0]["gates"][0][1]["status"], "pending", "{status}");
+    assert_eq!(status["sessions"][0]["unconsumed"][0]["gate"], GATE, "its gate still waits for it");
     let gate = done(&project, &["consume", &result, "--as", GATE]);
     assert_ne!(gate["receipt"], other["receipt"]);
     assert_eq!(gate["gate_status"], "passed");
@@ -169,6 +170,7 @@ fn consuming_needs_a_current_run_and_a_repeat_does_not() {
     done(&project, &["resume"]);
     done(&project, &["run", "finish", "--status", "completed"]);
     refused(&project, &["consume", &result, "--as", GATE], 3, "not_current_run");
+    names(&done(&project, &["status"])["sessions"][0]["next"], &["nf resume"]);
     done(&project, &["resume"]);
     done(&project, &["consume", &result, "--as", GATE]);
     done(&project, &["run", "finish", "--status", "completed"]);

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 use nf::error::Kind;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::expect::{done, failed, names, refused, refused_with};
 use crate::harness::{JOB, Project, Ran};
@@ -34,6 +34,7 @@ const ROWS: &[(Kind, Prepare, &[&str])] = &[
     (Kind::Io, nothing, &["-C", "nowhere", "status"]),
     (Kind::UnknownId, nothing, &["show", "s-0000"]),
     (Kind::BadInput, nothing, &["freeze", "ch01.md"]),
+    (Kind::BadInput, with_a_program_in_its_config, &["start", "--resource", "a", "--task", "b"]),
     (Kind::TooLarge, |project| project.write("big.yaml", vec![b' '; 9 << 20]), &["freeze", "big.yaml"]),
     (Kind::NoStore, nothing, &["-C", "/", "status"]),
     (Kind::StoreExists, nothing, &["init"]),
@@ -52,6 +53,10 @@ const ROWS: &[(Kind, Prepare, &[&str])] = &[
     (Kind::Damaged, with_a_changed_log, &["status"]),
     (Kind::Poisoned, |project| project.write(".novelforge/POISON", "x"), &["run", "step", "--cursor", "x"]),
 ];
+
+fn with_a_program_in_its_config(project: &Project) {
+    project.write(".novelforge/config.yaml", "reviewer: {command: ./reviewer.sh}\n");
+}
 
 fn with_a_permission(project: &Project) {
     project.write("job.yaml", JOB.replace("{result_scope: diagnostic}", "{canon_write: true}"));

@@ -20,7 +20,12 @@ fn job() -> Value {
             "required": ["verdict"],
             "properties": {"verdict": {"enum": ["accept", "reject"]}},
         },
-        "verdict": {"pointer": "/verdict", "pass": ["accept"], "fail": ["reject"], "repair": {"reject": "repair.story"}},
+        "verdict": {
+            "pointer": "/verdict",
+            "pass": ["accept"],
+            "fail": ["reject"],
+            "repair": {"reject": "repair.story"},
+        },
         "permissions": {"result_scope": "diagnostic"},
         "execution": {"independent": true},
     })
@@ -190,6 +195,18 @@ fn artifacts_stay_in_the_project_and_out_of_the_store() {
     }
     let inside = with("/input/artifacts/0", "path", json!("link.md"));
     project.nf_with(&["freeze", "-"], inside.to_string().as_bytes()).expect(0);
+}
+
+#[test]
+fn one_name_stands_for_one_artifact() {
+    let project = Project::new();
+    let twice = with("", "context", json!([{"name": "chapter", "path": "job.yaml"}]));
+    refuse(&project, &twice, 1, "bad_input", &["/context/0/name", "the name chapter stands twice"]);
+    let empty = with("", "input", json!({}));
+    refuse(&project, &empty, 1, "bad_input", &["/input"]);
+    for (key, value) in [("families", json!([])), ("cost", json!([])), ("min_grade", json!("none"))] {
+        refuse(&project, &with("/execution", key, value), 1, "bad_input", &["/execution"]);
+    }
 }
 
 #[test]

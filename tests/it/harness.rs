@@ -70,11 +70,24 @@ impl Project {
 
     /// A folder with a store, the chapter and the job.
     pub fn new() -> Self {
-        let project = Self::empty();
-        project.nf(&["init"]).expect(0);
-        project.write("ch01.md", CHAPTER);
-        project.write("job.yaml", JOB);
-        project
+        Self::empty().furnished()
+    }
+
+    /// A folder without a store, in memory where the machine has such a place: for tests that make stores
+    /// by the hundred and ask nothing of the disk.
+    pub fn in_memory() -> Self {
+        match tempfile::tempdir_in("/dev/shm") {
+            Ok(folder) => Self { folder, variables: Vec::new() },
+            Err(_) => Self::empty(),
+        }
+    }
+
+    /// This folder with a store, the chapter and the job.
+    pub fn furnished(self) -> Self {
+        self.nf(&["init"]).expect(0);
+        self.write("ch01.md", CHAPTER);
+        self.write("job.yaml", JOB);
+        self
     }
 
     /// The same with a store whose clock and ids are given from outside.

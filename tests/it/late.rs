@@ -155,3 +155,18 @@ fn a_session_named_as_reviewer_of_itself_is_no_worker() {
     let grounds = done(&project, &["show", &result])["grounds"].clone();
     assert!(grounds.as_array().is_some_and(|lines| lines.len() > 4), "line by line: {grounds}");
 }
+
+#[test]
+fn a_reviewers_session_that_was_ended_by_hand_takes_no_answer_away() {
+    for state in ["terminated", "stale", "completed", "failed"] {
+        let project = Project::new();
+        let packet = project.ask();
+        let attempt = shown(&project, &packet.handoff, "/attempt");
+        let worker = shown(&project, attempt.as_str().expect("an id"), "/worker_session");
+        let worker = worker.as_str().expect("an id").to_owned();
+        done(&project, &["session", "move", &worker, state]);
+        answer(&project, &packet, "accept");
+        assert_eq!(shown(&project, &worker, "/status"), state, "it stays as it was left");
+        assert_eq!(done(&project, &["consume", "--as", GATE])["gate_status"], "passed");
+    }
+}

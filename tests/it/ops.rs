@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::expect::{answer, done, events_of, failed, names, recorded, records, refused, shown};
+use crate::expect::{answer, done, events_of, failed, names, recorded, records, refused};
 use crate::harness::{CHAPTER, JOB, Packet, Project, Ran};
 
 const GATE: &str = "gate/novel/pride/ch01/reader_reaction";

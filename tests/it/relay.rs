@@ -110,12 +110,27 @@ fn a_packet_shown_again_is_the_same_bytes_and_writes_nothing() {
         assert_eq!(project.nf(arguments).expect(0).stdout, packet.text, "{arguments:?}");
     }
     assert!(before == project.log());
+    project.write("p.txt", "an old file that others may read");
     let out = project.nf(&["packet", "--out", "p.txt"]).expect(0);
     assert_eq!(out.line(), "p.txt");
     assert_eq!(project.read("p.txt"), packet.text);
     use std::os::unix::fs::PermissionsExt;
     let mode = std::fs::metadata(project.at("p.txt")).expect("a file").permissions().mode();
     assert_eq!(mode & 0o777, 0o600, "a packet holds a nonce");
+}
+
+#[test]
+fn a_packet_is_not_written_into_the_store() {
+    let project = Project::new();
+    project.start();
+    project.nf(&["freeze", "job.yaml"]).expect(0);
+    std::os::unix::fs::symlink(".novelforge/log/00000001.jsonl", project.at("link")).expect("a link");
+    for path in [".novelforge/log/00000001.jsonl", ".novelforge/packets/new", "a/../.novelforge/x", "link"] {
+        std::fs::create_dir_all(project.at("a")).expect("a folder");
+        refused(&project, &["packet", "--out", path], 2, "usage");
+    }
+    project.nf(&["packet", "--out", "a/p.txt"]).expect(0);
+    project.nf(&["status"]).expect(0);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Resume is a fresh validation: what changed since the checkpoint stops it, is named, and nothing is written.
+//! Resume is a fresh validation: what changed since the checkpoint stops it and is named.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,8 @@ fn bound() -> (Project, String) {
     project.write("approval.txt", "Yes. The editor.\n");
     project.write("versions.yaml", "framework: {version: 3}\nnote: one\n");
     project.write("old.json", "{\"a\": [1, 2]}\n");
-    let config = "bindings:\n  authority: [canon.md]\n  compatibility: {framework: 'versions.yaml#/framework/version'}\n";
+    let version = "versions.yaml#/framework/version";
+    let config = format!("bindings: {{authority: [canon.md], compatibility: {{framework: '{version}'}}}}\n");
     project.write(".novelforge/config.yaml", config);
     let packet = project.ask();
     answer(&project, &packet, "accept");

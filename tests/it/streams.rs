@@ -106,6 +106,11 @@ fn what_a_reviewer_sends_is_made_visible_in_text_and_kept_in_json() {
     let mut reply: Value = serde_json::from_str(&packet.verdict("accept")).expect("JSON");
     reply["worker"]["model"] = json!(hostile);
     reply["output"]["evidence"] = json!([hostile]);
+    let dry = project.nf_with(&["reply", "-n"], reply.to_string().as_bytes()).expect(0);
+    visible(&dry, "reply -n");
+    let lines: Vec<Value> =
+        dry.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert!(lines.iter().any(|event| event.to_string().contains(&json!(hostile).to_string())), "{lines:?}");
     let ran = project.nf_with(&["reply"], reply.to_string().as_bytes()).expect(0);
     let result = ran.line();
     visible(&ran, "reply");

@@ -165,7 +165,7 @@ fn names(line: &str, word: &str) -> bool {
         let before = line[..at].chars().next_back();
         let inside = before.is_some_and(|c| c.is_alphanumeric() || c == '_') && !word.starts_with('.');
         let quotes = line[..at].matches('"').count() - line[..at].matches("\\\"").count();
-        !inside && quotes % 2 == 0
+        !inside && quotes.is_multiple_of(2)
     })
 }
 

@@ -222,3 +222,20 @@ fn a_whole_copy_put_back_is_folded_anew() {
     assert_eq!(write(&store).unwrap().outcome, Ok(4));
     assert_eq!(home.open().read().unwrap().state.meta().conflicts, 3);
 }
+
+#[test]
+fn readers_of_records_stop_at_damage_from_either_end() {
+    let home = Home::filled(4);
+    let mut log = home.bytes(LOG);
+    let start: usize = lines(&log)[..2].iter().map(Vec::len).sum();
+    log[start + 40] ^= 1;
+    home.set(LOG, &log);
+    let store = home.open();
+    let forward: Vec<Result<u64>> = store.records(1).map(|record| record.map(|record| record.seq)).collect();
+    assert!(forward.len() == 3 && forward[2].is_err(), "{forward:?}");
+    let back: Vec<Result<u64>> =
+        store.records_back().unwrap().map(|record| record.map(|record| record.seq)).collect();
+    assert!(back.len() == 3 && back[0] == Ok(5) && back[2].is_err(), "{back:?}");
+    let position = Position { seq: 5, hash: Hash::of(b"x") };
+    assert_eq!(store.contains(&position).unwrap_err().kind, Kind::Damaged);
+}

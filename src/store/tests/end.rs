@@ -173,3 +173,34 @@ fn writers_at_once_all_get_their_own_record() {
     numbers.sort_unstable();
     assert_eq!(numbers, (2..82).collect::<Vec<u64>>());
 }
+
+#[test]
+fn what_recovery_did_is_told_even_where_the_command_is_refused() {
+    let home = Home::filled(1);
+    home.set(LOG, &[home.bytes(LOG), b"{\"v\"".to_vec()].concat());
+    let store = home.open();
+    let refused = store.transact::<(), ()>(
+        &source(),
+        &request("test"),
+        |_| Ok(Gathered::of(())),
+        |_, ()| Err(Error::new(Kind::NoCandidate, "nothing")),
+    );
+    assert_eq!(refused.unwrap_err().kind, Kind::NoCandidate);
+    let notes = store.take_notes();
+    assert!(notes.len() == 1 && notes[0].contains("moved to torn/"), "{notes:?}");
+    assert!(store.take_notes().is_empty());
+}
+
+#[test]
+fn a_record_that_was_synced_is_answered_though_the_next_segment_cannot_be_begun() {
+    let home = Home::new();
+    let mut store = home.open();
+    store.limit_segments(1);
+    std::fs::create_dir(home.segment(2)).unwrap();
+    let answer = write(&store).unwrap();
+    assert_eq!((answer.outcome, answer.position.map(|position| position.seq)), (Ok(2), Some(2)));
+    assert!(answer.notes.iter().any(|note| note.contains("could not be begun")), "{:?}", answer.notes);
+    assert!(write(&store).is_err());
+    std::fs::remove_dir(home.segment(2)).unwrap();
+    assert_eq!(write(&store).unwrap().outcome, Ok(5));
+}

@@ -125,7 +125,8 @@ fn marks_are_compared_with_their_records() {
 #[test]
 fn doctor_finds_what_is_not_as_it_should_be() {
     use std::os::unix::fs::{PermissionsExt, symlink};
-    let table: [(&str, &dyn Fn(&Home)); 15] = [
+    type Break<'a> = &'a dyn Fn(&Home);
+    let table: [(&str, Break<'_>); 15] = [
         ("poisoned", &|home| home.set("POISON", b"why\n")),
         ("unfinished", &|home| home.set("tmp/x", b"half")),
         ("unfinished", &|home| home.set("log/00000001.jsonl.new", b"half")),

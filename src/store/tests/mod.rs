@@ -148,13 +148,15 @@ pub(super) fn session_created(id: &str) -> Event {
     event(json!({"type": "session.created", "session": {
         "id": id, "resource": "novel/pride", "role": "manager", "task_mode": "review",
         "memory_policy": "session", "resume_policy": "revalidate", "host": "shell", "status": "created",
-        "version": 1, "created_at": "2026-01-01T00:00:00.000000Z", "updated_at": "2026-01-01T00:00:00.000000Z",
+        "version": 1, "created_at": "2026-01-01T00:00:00.000000Z",
+        "updated_at": "2026-01-01T00:00:00.000000Z",
     }}))
 }
 
 pub(super) fn receipt_recorded(consumer: &str, seq: u64) -> Event {
     event(json!({"type": "receipt.recorded", "receipt": {
-        "id": "t-000000000001", "source": "x-000000000001", "consumer": consumer, "result_hash": Hash::of(b"r"),
+        "id": "t-000000000001", "source": "x-000000000001", "consumer": consumer,
+        "result_hash": Hash::of(b"r"),
         "fingerprint": "nf1:0", "outcome": {"value": "accept", "polarity": "pass"},
         "attempt": "a-000000000001", "checks": [], "earlier": [], "seq": seq,
         "history": {"opened": 1, "cancelled": 0, "released": 0, "expired": 0, "invalid": 0,

@@ -25,13 +25,14 @@ fn a_line_has_the_bytes_of_the_contract() {
     let text = String::from_utf8(line.clone()).unwrap();
     let body = format!(
         "{{\"v\":1,\"seq\":7,\"at\":\"2023-11-14T22:13:20.123456Z\",\"op\":\"op\",\"req\":\"{}\",\
-         \"cmd\":\"handoff claim\",\"events\":[{{\"type\":\"conflict.refused\",\"kind\":\"late\"}}],\"prev\":\"{}\"",
+         \"cmd\":\"handoff claim\",\"events\":[\
+         {{\"type\":\"conflict.refused\",\"kind\":\"late\"}}],\"prev\":\"{}\"",
         Hash::of(b"req"),
         Hash::of(b"prev")
     );
     let hash = Hash::derive("novelforge log v1", body.as_bytes());
     assert_eq!(text, format!("{body},\"hash\":\"{hash}\"}}\n"));
-    match record::read(line.strip_suffix(b"\n").unwrap()) {
+    match record::read(line.strip_suffix(b"\n").unwrap(), &Hash::of(b"prev")) {
         Ok(Read::Record(record)) => assert_eq!((record.seq, record.hash), (7, hash)),
         other => panic!("{other:?}"),
     }
@@ -57,13 +58,18 @@ fn every_kind_of_damage_to_a_line_is_named() {
         (b"{}", Flaw::Bits),
     ];
     for (bytes, want) in table {
-        assert_eq!(record::read(bytes).err(), Some(want), "{}", String::from_utf8_lossy(bytes));
+        assert_eq!(
+            record::read(bytes, &Hash::of(b"prev")).err(),
+            Some(want),
+            "{}",
+            String::from_utf8_lossy(bytes)
+        );
     }
     for at in 0..line.len() {
         for bit in 0..8 {
             let mut bytes = line.to_vec();
             bytes[at] ^= 1 << bit;
-            assert!(record::read(&bytes).is_err(), "byte {at}, bit {bit}");
+            assert!(record::read(&bytes, &Hash::of(b"prev")).is_err(), "byte {at}, bit {bit}");
         }
     }
 }
@@ -81,11 +87,11 @@ fn a_line_of_a_newer_program_is_no_damage() {
         "{{\"v\":2,\"seq\":7,\"at\":\"2023-11-14T22:13:20.123456Z\",\"cmd\":\"x\",\
          \"events\":[{{\"type\":\"moon.rose\"}}],\"prev\":\"{prev}\""
     ));
-    match record::read(&newer) {
+    match record::read(&newer, &prev) {
         Ok(Read::Newer { v, seq, prev: before, .. }) => assert_eq!((v, seq, before), (2, 7, prev)),
         other => panic!("{other:?}"),
     }
-    assert_eq!(record::read(&sealed("{\"v\":1")).err(), Some(Flaw::Bits));
+    assert_eq!(record::read(&sealed("{\"v\":1"), &prev).err(), Some(Flaw::Bits));
 }
 
 fn head(turn: u64, seq: u64) -> Head {

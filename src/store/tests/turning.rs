@@ -65,7 +65,7 @@ fn a_writer_may_die_anywhere_between_two_segments() {
     let (first, second) = (after.0[1].1.clone(), after.0[2].1.clone());
     let start = before.0[1].1.len();
     let record = start + first[start..].iter().position(|byte| *byte == b'\n').unwrap() + 1;
-    // Cut the bytes of both segments anywhere, under the head from before and, where it may be, the one after.
+    // Cut the bytes of both segments anywhere, under the head from before.
     for cut in start..=first.len() + second.len() {
         let (one, two) = (cut.min(first.len()), cut.saturating_sub(first.len()));
         let files: &[bool] = if one == first.len() { &[false, true] } else { &[false] };
