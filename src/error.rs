@@ -52,6 +52,22 @@ impl Error {
         self
     }
 
+    /// Adds one member to the details; an empty list adds none.
+    #[must_use]
+    pub fn with<T: Serialize>(mut self, name: &str, value: &T) -> Self {
+        let value = serde_json::to_value(value).unwrap_or_default();
+        if value == Value::Array(Vec::new()) {
+            return self;
+        }
+        if self.details.is_null() {
+            self.details = Value::Object(serde_json::Map::new());
+        }
+        if let Some(map) = self.details.as_object_mut() {
+            map.insert(name.to_owned(), value);
+        }
+        self
+    }
+
     /// An input or output failure on a named thing.
     pub fn io(what: impl std::fmt::Display, error: &std::io::Error) -> Self {
         let kind = match error.raw_os_error() {
@@ -211,7 +227,7 @@ kinds! {
     /// A valid result that followed a different readable verdict.
     Contested 4 "look at both, then nf consume RESULT --as NAME --contested REASON";
     /// A reply fails intake or binding.
-    SemanticInvalid 5 "nf reply --ask prints what to ask the reviewer for";
+    SemanticInvalid 5 "nf reply FILE --ask prints what to ask the reviewer for";
     /// No eligible route is left.
     ExecutionUnavailable 6 "nf show JOB says what the job demands of a route";
     /// The reviewer could not judge, or the transport failed.

@@ -105,8 +105,7 @@ impl Save {
                 "authority": self.authority, "compatibility": self.compatibility, "approvals": self.approvals,
                 "capabilities": self.capabilities, "run": ctx.global.run}),
         );
-        let answer = opened.store.transact(
-            &opened.source,
+        let answer = opened.transact(
             &request,
             |state| self.gather(ctx, &opened, state),
             |turn, (named, declared): &(Bindings, Bindings)| {

@@ -4,14 +4,15 @@ use clap::Args;
 use serde_json::json;
 
 use super::ctx::{Context, Opened, find, get, only};
-use super::input::{Reader, config};
+use super::input::{MAX_BOUND, Reader, config};
 use super::load;
 use super::output::{Done, Report};
 use crate::error::{Error, Kind, Result};
 use crate::model::checkpoint::Bindings;
 use crate::model::decision::{Decision, Turn};
+use crate::model::hash::Hash;
 use crate::model::id::{IdKind, Name, ResultId};
-use crate::model::job::Polarity;
+use crate::model::job::{Job, Polarity};
 use crate::model::result::{Standing, StoredResult};
 use crate::model::session::{Session, Status};
 use crate::model::state::State;
@@ -45,6 +46,8 @@ pub struct ConsumeReport {
     pub consumed: Consumed,
     /// Why no gate moved, where none did.
     pub note: Option<String>,
+    /// Artifacts whose files are not what was judged.
+    pub changed: Vec<Name>,
     #[serde(skip)]
     exit: u8,
 }
@@ -65,12 +68,19 @@ impl Report for ConsumeReport {
             (Some(gate), Some(status)) => news.push(format!("gate {gate} is {status}")),
             _ => news.extend(self.note.clone()),
         }
+        news.extend(self.changed.iter().map(|name| format!("note: {name} has changed since it was frozen")));
         news
     }
 
     fn next(&self) -> Option<String> {
-        let Consumed { session, status, outcome, .. } = &self.consumed;
+        let Consumed { session, status, outcome, gate, own_gate, result, .. } = &self.consumed;
+        if gate.is_none() {
+            return Some(format!("nf consume {result} --as {own_gate}"));
+        }
         match &outcome.route {
+            _ if outcome.polarity == Polarity::Neutral => {
+                Some("no decision: change the text or the question, then nf freeze FILE".to_owned())
+            }
             Some(route) if *status == Status::Running => {
                 Some(format!("repair along {route}, then nf freeze FILE"))
             }
@@ -87,6 +97,7 @@ impl Report for ConsumeReport {
 struct Facts {
     result: ResultId,
     declared: Bindings,
+    changed: Vec<Name>,
 }
 
 impl Consume {
@@ -104,21 +115,25 @@ impl Consume {
             json!({"source": self.source, "as": self.consumer, "contested": self.contested,
                 "run": ctx.global.run}),
         );
-        let answer = opened.store.transact(
-            &opened.source,
+        // What is said about the files stands beside the answer: it is no part of what was decided.
+        let changed = std::cell::RefCell::new(Vec::new());
+        let answer = opened.transact(
             &request,
             |state| self.gather(ctx, &opened, state),
-            |turn, facts: &Facts| self.decide(ctx, &opened, turn, facts),
+            |turn, facts: &Facts| {
+                changed.replace(facts.changed.clone());
+                self.decide(ctx, &opened, turn, facts)
+            },
         )?;
         let exit_verdict = self.exit_verdict;
+        let changed = changed.into_inner();
         Done::written(answer, |consumed| {
             let passes = consumed.outcome.polarity == Polarity::Pass;
-            let note = consumed
-                .gate
-                .is_none()
-                .then(|| format!("no gate moved: {} is no gate of this result's handoff", self.consumer));
+            let note = consumed.gate.is_none().then(|| {
+                format!("no gate moved: the result is for {}, not {}", consumed.own_gate, self.consumer)
+            });
             let exit = if exit_verdict && !passes { Kind::NotPassing.exit() } else { 0 };
-            ConsumeReport { consumed, note, exit }
+            ConsumeReport { consumed, note, changed, exit }
         })
     }
 
@@ -128,7 +143,13 @@ impl Consume {
         let held = load::newest_bindings(&opened.store, state, &acting)?;
         let mut reader = Reader::new(&opened.project);
         let declared = reader.declared(&config(&opened.store)?, &held)?;
-        let mut gathered = Gathered::of(Facts { result: result.id, declared });
+        let job = get::<Job>(state, &result.job)?;
+        let changed = job.places.iter().filter(|place| {
+            let bytes = reader.bytes(&place.path, place.lines, MAX_BOUND);
+            !bytes.is_ok_and(|bytes| Hash::of(&bytes) == place.hash)
+        });
+        let changed = changed.map(|place| place.name.clone()).collect();
+        let mut gathered = Gathered::of(Facts { result: result.id, declared, changed });
         gathered.files = reader.stamps;
         Ok(gathered)
     }

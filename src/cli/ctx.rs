@@ -6,10 +6,13 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use clap::Args;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::env::Env;
 use super::input::Project;
 use crate::error::{Error, Kind, Result};
+use crate::model::decision::{Decision, Turn};
 use crate::model::fold::current_run;
 use crate::model::id::{Id, IdKind, Name, RunId, SessionId, is_base32};
 use crate::model::run::Run;
@@ -18,7 +21,7 @@ use crate::model::state::{Entity, State};
 use crate::model::time::{Moment, Source, Time};
 use crate::rules::members::nearest;
 use crate::rules::resume::not_current;
-use crate::store::{Options, Request, Store};
+use crate::store::{Answer, Gathered, Options, Request, Store};
 
 /// The name of the store's folder.
 pub const STORE: &str = ".novelforge";
@@ -92,6 +95,23 @@ pub struct Opened {
     pub project: Project,
     /// Time and randomness: the system's, or a testing store's fixed ones.
     pub source: Arc<Source>,
+}
+
+impl Opened {
+    /// Decides and records, as [`Store::transact`]; what was recovered on the way goes with a failure too.
+    ///
+    /// # Errors
+    /// Those of the rule and the store.
+    pub fn transact<F, T: Serialize + DeserializeOwned>(
+        &self,
+        request: &Request,
+        gather: impl FnMut(&State) -> Result<Gathered<F>>,
+        decide: impl FnMut(&mut Turn<'_>, &F) -> Result<Decision<T>>,
+    ) -> Result<Answer<T>> {
+        self.store
+            .transact(&self.source, request, gather, decide)
+            .map_err(|error| error.with("notes", &self.store.take_notes()))
+    }
 }
 
 impl Context {
@@ -209,7 +229,7 @@ impl Context {
         })
         .map_err(|error| match error.kind {
             Kind::NoCandidate => error.fix("nf start --resource R --task T"),
-            _ => error.fix("give --session ID, or set NF_SESSION"),
+            _ => error.fix("give --session ID, or set NF_SESSION; nf session move ID terminated ends one"),
         })
     }
 

@@ -112,7 +112,9 @@ impl Verify {
 /// The recorded position that `SEQ:HASH` names; 16 or more digits of the hash are enough.
 fn moment(store: &crate::store::Store, text: &str) -> Result<Position> {
     let wrong = || {
-        Error::new(Kind::Usage, "--at wants SEQ:HASH, as writers print it").because(format!("got {text:?}"))
+        Error::new(Kind::Usage, "--at wants SEQ:HASH, as writers print it")
+            .because(format!("got {text:?}"))
+            .fix("give the record that a writer printed, such as --at 42:9f86d081884c7d65")
     };
     let (seq, hash) = text.split_once(':').ok_or_else(wrong)?;
     let seq: u64 = seq.parse().map_err(|_| wrong())?;

@@ -11,7 +11,7 @@ use super::ctx::{Context, Opened};
 use super::input::{Reader, config, file_or_stdin};
 use super::load;
 use super::output::{Done, Report, count};
-use crate::error::{Kind, Result};
+use crate::error::{Error, Kind, Result};
 use crate::model::checkpoint::{Bindings, Boundary, CheckpointPending};
 use crate::model::decision::{Decision, Turn};
 use crate::model::event::Event;
@@ -25,6 +25,7 @@ use crate::model::yaml;
 use crate::rules::checkpoint::{self, Saved, carry, loosen, of_places, rebind};
 use crate::rules::freeze::{Frozen, MAX_INPUT, WARN_INPUT, freeze, no_stored_result};
 use crate::rules::jobfile;
+use crate::rules::lease;
 use crate::rules::once::earlier;
 use crate::store::Gathered;
 
@@ -55,6 +56,8 @@ pub struct FrozenReport {
     pub earlier: Vec<Judgement>,
     /// A valid result that it has already; it is not asked again.
     pub judged: Option<crate::model::id::ResultId>,
+    /// The command that leads on.
+    pub way: String,
 }
 
 impl Report for FrozenReport {
@@ -90,10 +93,7 @@ impl Report for FrozenReport {
     }
 
     fn next(&self) -> Option<String> {
-        Some(match &self.judged {
-            Some(result) => format!("nf consume {result} --as GATE"),
-            None => "nf packet".to_owned(),
-        })
+        Some(self.way.clone())
     }
 }
 
@@ -113,8 +113,7 @@ impl Freeze {
         let bytes = file_or_stdin(ctx, Some(&self.file), MAX_INPUT)?;
         let value = yaml::parse_either(&bytes).map_err(|fault| fault.into_error(self.file.display()))?;
         let request = ctx.request("freeze", json!({"file": Hash::of(&bytes)}));
-        let answer = opened.store.transact(
-            &opened.source,
+        let answer = opened.transact(
             &request,
             |state| {
                 let held = match session_of(ctx, state)? {
@@ -154,7 +153,13 @@ fn gather(opened: &Opened, value: &Value, held: &Bindings) -> Result<Gathered<Fa
     let mut contents: BTreeMap<Name, Vec<u8>> = BTreeMap::new();
     for artifact in spec.artifacts.iter().flatten().chain(&spec.context) {
         let limit = if artifact.lines.is_some() { super::input::MAX_BOUND } else { MAX_INPUT };
-        contents.insert(artifact.name.clone(), reader.bytes(&artifact.path, artifact.lines, limit)?);
+        let bytes = reader.bytes(&artifact.path, artifact.lines, limit).map_err(|error| {
+            let start = opened.project.path("");
+            let cause = error.cause.clone().unwrap_or_default();
+            Error { message: format!("{}, named at {}/path", error.message, artifact.pointer), ..error }
+                .because(format!("{cause} (paths start at {})", start.display()))
+        })?;
+        contents.insert(artifact.name.clone(), bytes);
     }
     let frozen = freeze(&spec, &contents)?;
     let declared = reader.declared(&config(&opened.store)?, held)?;
@@ -193,7 +198,7 @@ fn decide(
         }
     };
     let history = turn.state.history(&job.fingerprint);
-    let closing = crate::rules::lease::closing(&history, &job);
+    let closing = lease::closing(&history, &job);
     let judged = closing.map(|answer| answer.result.clone());
     let rule = frozen.job.verdict_rule();
     let fails = |verdict: &String| rule.as_ref().is_some_and(|rule| rule.fail.contains(verdict));
@@ -211,7 +216,15 @@ fn decide(
             events.push(Event::CheckpointSaved { checkpoint: checkpoint::save(turn, saved, bindings)? });
         }
     }
+    let waits = |session: &&Session| lease::may_send(session).is_err();
+    let way = match (&judged, session.as_ref().filter(waits)) {
+        (Some(result), _) => lease::after_answer(turn.state, result),
+        // A session that neither runs nor waits must go on before it can ask.
+        (None, Some(idle)) => crate::rules::lifecycle::way(&idle.id, idle.status),
+        (None, None) => format!("nf packet {}", job.id),
+    };
     let report = FrozenReport {
+        way,
         earlier: earlier(turn.state, &job),
         job: job.id,
         fingerprint: job.fingerprint,

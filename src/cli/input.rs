@@ -162,6 +162,26 @@ pub fn file_or_stdin(ctx: &Context, path: Option<&Path>, limit: u64) -> Result<V
     }
 }
 
+/// Refuses to write a packet over a file that is none: a slip of the keyboard must not cost a chapter.
+///
+/// # Errors
+/// `usage`.
+pub fn free_for_packet(path: &Path) -> Result<()> {
+    let Ok(file) = File::open(path) else { return Ok(()) };
+    if !file.metadata().is_ok_and(|meta| meta.is_file()) {
+        return Ok(());
+    }
+    let mut start = Vec::new();
+    // What cannot be read is refused by the writing itself.
+    let _ = file.take(4096).read_to_end(&mut start);
+    let text = String::from_utf8_lossy(&start);
+    if start.is_empty() || text.starts_with("NF PACKET ") || text.contains("\"nf_packet\"") {
+        return Ok(());
+    }
+    Err(Error::new(Kind::Usage, format!("{} is there and is no packet; nothing was written", path.display()))
+        .fix("give --out another name"))
+}
+
 /// Writes a packet to a file of the user's. It holds a nonce: only its owner may read it.
 ///
 /// # Errors

@@ -163,6 +163,10 @@ fn usage(json: bool, error: &clap::Error) -> u8 {
         output::out(&error.render().ansi().to_string());
         return 0;
     }
+    if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand && !json {
+        output::say(error.render().ansi().to_string().trim_end());
+        return Kind::Usage.exit();
+    }
     let text = error.render().to_string();
     let text = text.trim().trim_start_matches("error: ");
     let (message, cause) = text.split_once('\n').unwrap_or((text, ""));

@@ -6,7 +6,7 @@ use std::io::Write;
 use anstyle::{AnsiColor, Style};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::ctx::Global;
 use crate::error::{Body, Error, Result};
@@ -111,19 +111,12 @@ impl Done {
 }
 
 /// A refusal that was recorded names its record; what was recovered on the way goes with it.
-fn recorded(mut error: Error, position: Option<&Position>, notes: &[String]) -> Error {
-    if error.details.is_null() {
-        error.details = json!({});
+fn recorded(error: Error, position: Option<&Position>, notes: &[String]) -> Error {
+    let error = error.with("notes", &notes);
+    match position {
+        Some(position) => error.with("record", position),
+        None => error,
     }
-    if let Some(map) = error.details.as_object_mut() {
-        if let Some(position) = position {
-            map.insert("record".to_owned(), json!(position));
-        }
-        if !notes.is_empty() {
-            map.insert("notes".to_owned(), json!(notes));
-        }
-    }
-    error
 }
 
 /// The one JSON document of `--json`.

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::ctx::{Context, Opened, find, get, kind_of, only};
-use super::input::{Reader, config, write_secret};
+use super::input::{Reader, config, free_for_packet, write_secret};
 use super::load;
 use super::output::{Done, Report};
 use crate::error::{Error, Kind, Result};
@@ -68,11 +68,14 @@ impl Report for PacketReport {
     fn news(&self) -> Vec<String> {
         let Sent { handoff, attempt, session, status, gate, again, .. } = &self.sent;
         let again = if *again { " (shown again)" } else { "" };
+        let carry = match self.sent.transport {
+            Transport::Chat => "paste the packet into a separate chat and copy its answer",
+            Transport::Human => "give the packet to a person, who fills in the form at its end",
+            Transport::Agent => "hand the packet to a separate agent and keep its answer",
+        };
         vec![
             format!("handoff {handoff}, attempt {attempt}{again}, gate {gate}"),
-            format!(
-                "session {session} is {status}; paste the packet into a separate chat and copy its answer"
-            ),
+            format!("session {session} is {status}; {carry}"),
         ]
     }
 
@@ -102,13 +105,13 @@ impl Packet {
         let opened = ctx.open()?;
         if let Some(path) = &self.out {
             opened.project.not_in_store(&ctx.folder.join(path))?;
+            free_for_packet(&ctx.folder.join(path))?;
         }
         let request = ctx.request(
             "packet",
             json!({"what": self.what, "for": self.transport, "gate": self.gate, "run": ctx.global.run}),
         );
-        let answer = opened.store.transact(
-            &opened.source,
+        let answer = opened.transact(
             &request,
             |state| self.gather(ctx, &opened, state),
             |turn, facts: &Facts| self.decide(ctx, &opened, turn, facts),
@@ -122,7 +125,7 @@ impl Packet {
         let out = match (&packet, &self.out) {
             (Some(text), Some(path)) => {
                 write_secret(&ctx.folder.join(path), text)
-                    .map_err(|error| error.fix("nf packet shows the packet again"))?;
+                    .map_err(|error| error.fix("the packet is out; nf packet --out FILE shows it again"))?;
                 Some(path.clone())
             }
             _ => None,
@@ -225,12 +228,14 @@ fn waiting_job(state: &State, session: &Session) -> Result<Job> {
         jobs.partition(|job| closing(&state.history(&job.fingerprint), job).is_some());
     // Where every question has its answer, the newest one's refusal says more than "no candidate".
     let candidates = if open.is_empty() { judged.into_iter().take(1).collect() } else { open };
-    only("job", candidates, |job| format!("{} {} {}", job.id, job.kind, job.subject)).map_err(|error| {
-        match error.kind {
+    let out = |job: &Job| !state.history(&job.fingerprint).active.is_empty();
+    let mark = |job: &Job| if out(job) { " (a packet is out)" } else { "" };
+    only("job", candidates, |job| format!("{} {} {}{}", job.id, job.kind, job.subject, mark(job))).map_err(
+        |error| match error.kind {
             Kind::NoCandidate => error
                 .because(format!("session {} has frozen no job that still waits for an answer", session.id))
                 .fix("nf freeze FILE, then nf packet"),
             _ => error.fix("nf packet JOB"),
-        }
-    })
+        },
+    )
 }

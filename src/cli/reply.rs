@@ -13,7 +13,7 @@ use crate::error::{Error, Kind, Result};
 use crate::model::checkpoint::Bindings;
 use crate::model::decision::{Decision, Turn};
 use crate::model::fold::current_run;
-use crate::model::handoff::{Attempt, Handoff};
+use crate::model::handoff::{Attempt, Handoff, Transport};
 use crate::model::hash::{Hash, canonical};
 use crate::model::id::JobId;
 use crate::model::job::{Job, Polarity};
@@ -76,6 +76,9 @@ impl Report for ReplyReport {
     }
 
     fn next(&self) -> Option<String> {
+        if self.0.consumed.contains(&self.0.gate) {
+            return Some(format!("nf status; {} has applied this answer already", self.0.gate));
+        }
         let contested = if self.0.standing == Standing::Contested { " --contested REASON" } else { "" };
         Some(format!("nf consume {} --as {}{contested}", self.0.result, self.0.gate))
     }
@@ -133,8 +136,7 @@ impl ReplyCommand {
 fn bind(ctx: &Context, opened: &Opened, bytes: &[u8], dry_run: bool) -> Result<crate::store::Answer<Bound>> {
     let mut request = ctx.request("reply", json!({"bytes": Hash::of(bytes)}));
     request.dry_run = dry_run;
-    opened.store.transact(
-        &opened.source,
+    opened.transact(
         &request,
         |state| gather(ctx, opened, state, bytes),
         |turn, facts: &Facts| decide(ctx, opened, turn, facts, bytes),
@@ -151,13 +153,14 @@ fn ask(ctx: &Context, opened: &Opened, bytes: &[u8]) -> Result<Done> {
     if error.kind != Kind::SemanticInvalid {
         return Err(error);
     }
+    let form = is_form(opened, bytes)?;
     let asked = error.details.get("ask").and_then(Value::as_str).map(str::to_owned);
-    let text = asked.unwrap_or_else(|| binding_request(&error));
+    let text = asked.unwrap_or_else(|| binding_request(&error, form));
     Ok(Done::of(&Ask { binds: false, ask: text }))
 }
 
 /// What to ask for when the answer can be read and does not bind: the form's faults, never a verdict.
-fn binding_request(error: &Error) -> String {
+fn binding_request(error: &Error, form: bool) -> String {
     let checks = error.details.get("checks").and_then(Value::as_array);
     let failed = checks.into_iter().flatten().filter(|check| check.get("ok") == Some(&Value::Bool(false)));
     let lines = failed.filter_map(|check| {
@@ -179,11 +182,20 @@ fn binding_request(error: &Error) -> String {
     });
     let mut lines: Vec<String> = lines.collect();
     lines.dedup();
-    format!(
-        "Your answer could not be taken:\n{}\nPlease send one complete JSON block again, filled in as the \
-         packet's return form shows. Your judgement itself is not in question.",
-        lines.join("\n")
-    )
+    let again = if form {
+        "Please correct the form and send it again: both NF FORM lines and all between them."
+    } else {
+        "Please send one complete JSON block again, filled in as the packet's return form shows."
+    };
+    let lines = lines.join("\n");
+    format!("Your answer could not be taken:\n{lines}\n{again} Your judgement itself is not in question.")
+}
+
+/// Whether the answer is one to a packet with a form for people.
+fn is_form(opened: &Opened, bytes: &[u8]) -> Result<bool> {
+    let state = opened.store.read()?.state;
+    let attempts = nonces(bytes).into_iter().filter_map(|nonce| attempt_of(&state, &nonce));
+    Ok(attempts.map(|attempt| attempt.transport).next() == Some(Transport::Human))
 }
 
 fn attempt_of(state: &State, nonce: &str) -> Option<Attempt> {
@@ -245,8 +257,18 @@ fn complete_nonce(ctx: &Context, intake: &mut Intake) {
     }
 }
 
+/// What to ask for where the identity is missing or another one.
+const NF_AGAIN: &str = "Please copy the member \"nf\" from the packet unchanged, the nonce too, and send the \
+    whole JSON block again.";
+
 fn no_such_packet(state: &State, claim: &Claim) -> Error {
     let job = claim.job.parse::<JobId>().ok().and_then(|id| state.get::<Job>(&id));
+    if claim.nonce.is_empty() {
+        return Error::new(Kind::SemanticInvalid, "no such packet: the answer carries no nonce")
+            .because("its member \"nf\" is not whole")
+            .fix("nf reply FILE --nonce NONCE (it stands in the packet), or ask for the whole block again")
+            .details(json!({"reason": "no_such_packet", "ask": NF_AGAIN}));
+    }
     let hint = match job {
         Some(job) => format!("job {} is known; its packet carries another nonce", job.id),
         None => "the answer names no job of this store".to_owned(),
@@ -256,8 +278,7 @@ fn no_such_packet(state: &State, claim: &Claim) -> Error {
         .fix("answer the packet that nf packet prints; nf status shows what is outstanding")
         .details(json!({
             "reason": "no_such_packet",
-            "ask": "Please copy the member \"nf\" from the packet unchanged, the nonce too, and send the \
-                    whole JSON block again.",
+            "ask": NF_AGAIN,
         }))
 }
 

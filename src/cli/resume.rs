@@ -109,8 +109,7 @@ impl ResumeCommand {
             json!({"session_id": self.session, "interrupted": self.interrupted, "checkpoint": self.checkpoint,
                 "run": ctx.global.run}),
         );
-        let answer = opened.store.transact(
-            &opened.source,
+        let answer = opened.transact(
             &request,
             |state| self.gather(ctx, &opened, state),
             |turn, facts: &Facts| self.decide(ctx, turn, facts),

@@ -149,8 +149,7 @@ impl SessionCommand {
             SessionCommand::Move { session, to } => {
                 let opened = ctx.open()?;
                 let request = ctx.request("session move", json!({"session_id": session, "to": to}));
-                let answer = opened.store.transact(
-                    &opened.source,
+                let answer = opened.transact(
                     &request,
                     |_| match to {
                         Status::Running => declared(&opened, &Bindings::default()),
@@ -178,8 +177,7 @@ impl NewSession {
                 "memory": self.memory, "resume_policy": self.resume_policy, "parent": self.parent,
                 "host": self.host, "native": self.native}),
         );
-        let answer = opened.store.transact(
-            &opened.source,
+        let answer = opened.transact(
             &request,
             |_| Ok(Gathered::of(())),
             |turn, ()| {
@@ -219,8 +217,7 @@ impl RunCommand {
             RunCommand::Step { cursor, task } => {
                 let request =
                     ctx.request("run step", json!({"cursor": cursor, "task": task, "run": ctx.global.run}));
-                let answer = opened.store.transact(
-                    &opened.source,
+                let answer = opened.transact(
                     &request,
                     |_| Ok(Gathered::of(())),
                     |turn, ()| {
@@ -237,8 +234,7 @@ impl RunCommand {
             RunCommand::Finish { status } => {
                 let failed = status == Ending::Failed;
                 let request = ctx.request("run finish", json!({"failed": failed, "run": ctx.global.run}));
-                let answer = opened.store.transact(
-                    &opened.source,
+                let answer = opened.transact(
                     &request,
                     |_| Ok(Gathered::of(())),
                     |turn, ()| {

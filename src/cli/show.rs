@@ -37,6 +37,9 @@ pub struct ShowReport {
     pub id: String,
     /// The object, as the log tells it.
     pub object: Value,
+    /// The question, where it is a job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub question: Option<Value>,
     /// The typed answer, where it is a result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
@@ -59,11 +62,16 @@ impl Report for ShowReport {
 
     fn answer(&self) -> String {
         let mut lines = vec![format!("{} {}", self.kind, self.id)];
-        plain(&self.object, 1, &mut lines);
-        if let Some(output) = &self.output {
-            lines.push("answer:".to_owned());
-            plain(output, 1, &mut lines);
+        for (title, value) in [("question:", &self.question), ("answer:", &self.output)] {
+            if let Some(value) = value {
+                lines.push(title.to_owned());
+                plain(value, 1, &mut lines);
+            }
         }
+        if self.question.is_some() || self.output.is_some() {
+            lines.push("record:".to_owned());
+        }
+        plain(&self.object, 1, &mut lines);
         if let Some(history) = &self.history {
             lines.push(format!(
                 "history: {} attempts opened, {} cancelled, {} released, {} expired, {} invalid replies, {} \
@@ -154,6 +162,7 @@ impl Show {
             kind: kind.word().to_owned(),
             object: state.value(&id).unwrap_or_default(),
             id,
+            question: None,
             output: None,
             history: None,
             earlier: Vec::new(),
@@ -194,6 +203,8 @@ fn explain(opened: &Opened, state: &State, kind: IdKind, report: &mut ShowReport
             report.history = Some(state.history(&job.fingerprint));
             report.earlier = earlier(state, &job);
             let frozen = load::frozen(&opened.store, &job)?;
+            let question = &frozen.question;
+            report.question = Some(serde_json::json!({"input": question.input, "rubric": question.rubric}));
             report.remarks.push(format!(
                 "demands: families {}, min_grade {}, interactive {}",
                 frozen.execution.families.iter().map(|family| family.word()).collect::<Vec<_>>().join(", "),

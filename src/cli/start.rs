@@ -78,8 +78,7 @@ impl Start {
         let opened = ctx.open()?;
         let request =
             ctx.request("start", json!({"resource": self.resource, "task": self.task, "from": self.from}));
-        let answer = opened.store.transact(
-            &opened.source,
+        let answer = opened.transact(
             &request,
             |_| declared(&opened, &Bindings::default()),
             |turn, declared: &Bindings| match (&self.resource, &self.task, &self.from) {

@@ -1,5 +1,7 @@
 //! `status`: what waits on whom, and the command for it.
 
+use std::collections::BTreeMap;
+
 use clap::Args;
 
 use super::ctx::Context;
@@ -13,6 +15,7 @@ use crate::model::run::{Gate, Run};
 use crate::model::session::{Session, Status};
 use crate::model::state::State;
 use crate::model::time::Time;
+use crate::rules::lease::MAX_INVALID;
 use crate::store::Position;
 
 /// Show what waits on whom
@@ -67,7 +70,7 @@ pub struct OpenSession {
     /// When its state last changed.
     pub updated_at: Time,
     /// What its gates say.
-    pub gates: Vec<(Name, Gate)>,
+    pub gates: BTreeMap<Name, Gate>,
     /// Packets that are out.
     pub outstanding: Vec<Outstanding>,
     /// Results that wait.
@@ -83,6 +86,8 @@ pub struct StatusReport {
     pub sessions: Vec<OpenSession>,
     /// Whether there are more than are shown.
     pub more: bool,
+    /// The newest session, where it was left behind and nothing was begun from it.
+    pub left: Option<SessionId>,
     /// Contradictions that were refused so far.
     pub conflicts: u64,
     /// The newest record.
@@ -120,6 +125,13 @@ impl Report for StatusReport {
             }));
             lines.push(format!("  next: {}", session.next));
         }
+        if self.sessions.len() > 1 {
+            lines.push(
+                "several sessions are open: give --session ID or set NF_SESSION; nf session move ID terminated \
+                 ends one"
+                    .to_owned(),
+            );
+        }
         if self.more {
             lines.push(format!("more than {MAX_SESSIONS} open sessions: nf list session"));
         }
@@ -134,6 +146,9 @@ impl Report for StatusReport {
     }
 
     fn next(&self) -> Option<String> {
+        if let Some(left) = &self.left {
+            return Some(format!("nf start --from {left}, or nf start --resource R --task T"));
+        }
         self.sessions.is_empty().then(|| "nf start --resource R --task T".to_owned())
     }
 }
@@ -142,12 +157,22 @@ impl StatusReport {
     fn outstanding_line(&self, out: &Outstanding) -> String {
         let open = match (out.transport, out.expires_at) {
             (Some(transport), Some(until)) => {
-                format!("packet for {transport} is out until {}", when(until, self.now))
+                if until < self.now {
+                    let ended = when(until, self.now);
+                    format!(
+                        "the time of its packet for {transport} ran out {ended}; an answer is still taken"
+                    )
+                } else {
+                    format!("packet for {transport} is out until {}", when(until, self.now))
+                }
             }
             _ => "no packet is out".to_owned(),
         };
-        let invalid =
-            if out.invalid > 0 { format!(", invalid so far: {}", out.invalid) } else { String::new() };
+        let invalid = if out.invalid > 0 {
+            format!(", {} of {MAX_INVALID} invalid", out.invalid)
+        } else {
+            String::new()
+        };
         format!("  outstanding {} for {}: {open}{invalid}", out.handoff, out.gate)
     }
 }
@@ -168,7 +193,9 @@ impl StatusCommand {
         };
         let more = sessions.len() > MAX_SESSIONS;
         sessions.truncate(MAX_SESSIONS);
+        let left = if sessions.is_empty() { left_behind(state) } else { None };
         let report = StatusReport {
+            left,
             sessions: sessions.into_iter().map(|session| look(state, session)).collect(),
             more,
             conflicts: state.meta().conflicts,
@@ -179,11 +206,19 @@ impl StatusCommand {
     }
 }
 
+/// The newest session that is nobody's worker, if it was left behind.
+fn left_behind(state: &State) -> Option<SessionId> {
+    let rows = state.of_kind(IdKind::SessionId, None).take(100);
+    let mut own = rows.filter_map(|row| state.get::<Session>(&row.id.parse().ok()?));
+    let newest = own.find(|session| session.worker_of.is_none())?;
+    (newest.status == Status::Stale).then_some(newest.id)
+}
+
 fn look(state: &State, session: Session) -> OpenSession {
     let run = session.run.as_ref().and_then(|run| state.get::<Run>(run));
     let outstanding: Vec<Outstanding> =
         state.outstanding(&session.id).into_iter().map(|handoff| out(state, handoff)).collect();
-    let unconsumed = unconsumed(state, &session);
+    let unconsumed = unconsumed(state, &session, run.as_ref());
     let next = next(&session, run.as_ref(), &outstanding, &unconsumed);
     OpenSession {
         resource: session.resource,
@@ -191,7 +226,7 @@ fn look(state: &State, session: Session) -> OpenSession {
         status: session.status,
         cursor: run.as_ref().map(|run| run.cursor.clone()),
         updated_at: session.updated_at,
-        gates: run.map(|run| run.pending.gates.into_iter().collect()).unwrap_or_default(),
+        gates: run.map(|run| run.pending.gates).unwrap_or_default(),
         outstanding,
         unconsumed,
         next,
@@ -212,14 +247,19 @@ fn out(state: &State, handoff: Handoff) -> Outstanding {
     }
 }
 
-fn unconsumed(state: &State, session: &Session) -> Vec<Unconsumed> {
+fn unconsumed(state: &State, session: &Session, run: Option<&Run>) -> Vec<Unconsumed> {
     let rows = state.of_session(&session.id, IdKind::ResultId, None).take(100);
     let results = rows.filter_map(|row| state.get::<StoredResult>(&row.id.parse().ok()?));
     results
         .filter_map(|result| {
             let checked = result.checked.as_ref()?;
             let handoff = state.get::<Handoff>(&result.provenance.handoff)?;
-            let open = checked.standing != Standing::Surplus && !result.consumed.contains_key(&handoff.gate);
+            // A gate waits for the question that was last sent for it, and for no earlier one.
+            let gate = run.and_then(|run| run.pending.gates.get(&handoff.gate));
+            let newest = gate.and_then(|gate| gate.handoff.as_ref()).is_none_or(|id| *id == handoff.id);
+            let open = newest
+                && checked.standing != Standing::Surplus
+                && !result.consumed.contains_key(&handoff.gate);
             open.then_some(Unconsumed {
                 gate: handoff.gate,
                 verdict: checked.verdict.value.clone(),

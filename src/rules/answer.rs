@@ -9,15 +9,16 @@ use super::freeze::FrozenJob;
 use super::independence;
 use super::intake::{Extracted, IntakeFault};
 use super::lease;
-use super::refusal::{binding_error, intake_error, surplus};
+use super::no_result::{again, cannot_judge, invalid, late, unreadable};
+use super::refusal::surplus;
 use crate::error::{Error, Kind, Result};
 use crate::model::check::{Check, failed};
 use crate::model::checkpoint::{Bindings, Boundary, CheckpointPending};
 use crate::model::decision::{Decision, Turn};
-use crate::model::event::{ConflictKind, Event, Reply};
+use crate::model::event::{Event, Reply};
 use crate::model::handoff::{Attempt, AttemptState, Handoff, Lease};
 use crate::model::hash::Hash;
-use crate::model::id::{AttemptId, HandoffId, JobId, Name, ResultId, SessionId, word};
+use crate::model::id::{AttemptId, HandoffId, JobId, Name, ResultId, SessionId};
 use crate::model::job::{Grade, Job, Verdict};
 use crate::model::result::{Checked, History, Provenance, ReplyClass, Standing, StoredResult};
 use crate::model::run::Run;
@@ -81,6 +82,8 @@ pub struct Bound {
     pub steps: Vec<String>,
     /// Whether the same answer was there already.
     pub duplicate: bool,
+    /// Who has applied it.
+    pub consumed: Vec<Name>,
 }
 
 /// Decides what becomes of a reply whose nonce is known.
@@ -142,7 +145,7 @@ fn facts<'a>(arrival: &'a Arrival<'_>, claim: &Claim, nonce_returned: bool) -> i
     }
 }
 
-fn received(
+pub(super) fn received(
     arrival: &Arrival<'_>,
     class: ReplyClass,
     reason: Option<String>,
@@ -168,7 +171,7 @@ fn steps(extracted: &Extracted) -> Vec<String> {
 }
 
 /// The verdict as spelled, known or not: what later answers are compared with.
-fn readable(arrival: &Arrival<'_>, claim: &Claim) -> Option<String> {
+pub(super) fn readable(arrival: &Arrival<'_>, claim: &Claim) -> Option<String> {
     let rule = arrival.frozen.verdict_rule()?;
     let spelled = rule.spelled(claim.output.as_ref()?)?;
     // A text that is no verdict of this job says nothing, and a long one does not belong in the log.
@@ -178,147 +181,7 @@ fn readable(arrival: &Arrival<'_>, claim: &Claim) -> Option<String> {
         .then_some(spelled)
 }
 
-/// Bytes came that are not one value: the attempt stays open, at most five times.
-fn unreadable(turn: &mut Turn<'_>, arrival: &Arrival<'_>, fault: &IntakeFault) -> Result<Decision<Bound>> {
-    let error = intake_error(fault);
-    let current = lease::may_answer(&arrival.attempt, &arrival.handoff).is_ok();
-    let class = if current { ReplyClass::SemanticInvalid } else { ReplyClass::Late };
-    let own = |claim: &Claim| Hash::of(claim.nonce.as_bytes()) == arrival.attempt.nonce_hash;
-    let claims = arrival.candidates.iter().map(Claim::read).filter(own);
-    let mut verdicts = claims.filter_map(|claim| readable(arrival, &claim));
-    let first = verdicts.next();
-    let mut reply = received(arrival, class, Some(fault.reason.word().to_owned()), first);
-    reply.others = verdicts.collect();
-    if !current {
-        return Ok(Decision::refused(vec![Event::ReplyReceived { reply }], error));
-    }
-    one_more_invalid(turn, arrival, reply, error)
-}
-
-/// A value came that does not bind.
-fn invalid(
-    turn: &mut Turn<'_>,
-    arrival: &Arrival<'_>,
-    claim: &Claim,
-    checks: Vec<Check>,
-    failures: &[String],
-) -> Result<Decision<Bound>> {
-    let class = ReplyClass::SemanticInvalid;
-    let reply = received(arrival, class, Some(failures.join(",")), readable(arrival, claim));
-    one_more_invalid(turn, arrival, reply, binding_error(&arrival.job.id, checks))
-}
-
-fn one_more_invalid(
-    turn: &mut Turn<'_>,
-    arrival: &Arrival<'_>,
-    reply: Reply,
-    error: Error,
-) -> Result<Decision<Bound>> {
-    let mut events = vec![Event::ReplyReceived { reply }];
-    let used = arrival.attempt.invalid + 1;
-    let error = if used >= lease::MAX_INVALID {
-        let reason = word("too_many_invalid")?;
-        events.extend(lease::fail(
-            turn.state,
-            &arrival.attempt,
-            &arrival.handoff,
-            &arrival.history,
-            &reason,
-        )?);
-        error.fix(format!(
-            "attempt {} ends after {used} invalid replies; nf packet opens another",
-            arrival.attempt.id
-        ))
-    } else {
-        error
-    };
-    Ok(Decision::refused(events, error))
-}
-
-fn cannot_judge(turn: &mut Turn<'_>, arrival: &Arrival<'_>, claim: &Claim) -> Result<Decision<Bound>> {
-    let mut reply = received(arrival, ReplyClass::ExecutionFailed, Some("cannot_judge".to_owned()), None);
-    reply.said = claim.reason.as_deref().map(|said| turn.text(said));
-    let mut events = vec![Event::ReplyReceived { reply }];
-    let reason = word("cannot_judge")?;
-    events.extend(lease::fail(turn.state, &arrival.attempt, &arrival.handoff, &arrival.history, &reason)?);
-    let said = claim.reason.clone().unwrap_or_else(|| "no reason given".to_owned());
-    let error = Error::new(Kind::ExecutionFailed, "the reviewer could not judge; this is no verdict")
-        .because(format!("cannot_judge: {said}"))
-        .details(serde_json::json!({"reason": "cannot_judge", "said": claim.reason}));
-    Ok(Decision::refused(events, error))
-}
-
-/// Keeps a refused value as a blob that only the refusal cites, unless it holds what must not be kept.
-fn kept(turn: &mut Turn<'_>, claim: &Claim) -> Option<Hash> {
-    let clean = super::blind::private(&claim.whole).is_empty();
-    let body = claim.body_bytes();
-    (clean && claim.output.is_some() && body.len() <= binding::MAX_RESULT).then(|| turn.blob(body))
-}
-
-/// An attempt that is not the current one: nothing lost, nothing applied.
-fn late(
-    turn: &mut Turn<'_>,
-    arrival: &Arrival<'_>,
-    claim: &Claim,
-    refusal: Error,
-) -> Result<Decision<Bound>> {
-    let value = kept(turn, claim);
-    let reply = received(arrival, ReplyClass::Late, Some(refusal.kind.word()), readable(arrival, claim));
-    let events = vec![
-        Event::ReplyReceived { reply },
-        Event::ConflictRefused {
-            kind: ConflictKind::Late,
-            attempt: Some(arrival.attempt.id.clone()),
-            result: None,
-            consumer: None,
-            value,
-        },
-    ];
-    let error = refusal.details(serde_json::json!({"attempt": arrival.attempt.id, "value": value}));
-    let error = match value {
-        Some(hash) => error.fix(format!("nothing was applied; the answer is kept as blob {hash}; nf status")),
-        None => error,
-    };
-    Ok(Decision::refused(events, error))
-}
-
-/// The attempt has its result: the same value is the same answer, another one a hard stop.
-fn again(
-    turn: &mut Turn<'_>,
-    arrival: &Arrival<'_>,
-    claim: &Claim,
-    held: &StoredResult,
-) -> Result<Decision<Bound>> {
-    if Hash::of(&claim.body_bytes()) == held.blob {
-        let bound = bound(arrival, held, true)?;
-        return Ok(match bound.standing {
-            Standing::Surplus => Decision::refused(Vec::new(), surplus(&arrival.history, held)),
-            Standing::Valid | Standing::Contested => Decision::nothing(bound),
-        });
-    }
-    let value = kept(turn, claim);
-    let reply =
-        received(arrival, ReplyClass::Conflict, Some("other_answer".to_owned()), readable(arrival, claim));
-    let events = vec![
-        Event::ReplyReceived { reply },
-        Event::ConflictRefused {
-            kind: ConflictKind::Result,
-            attempt: Some(arrival.attempt.id.clone()),
-            result: Some(held.id.clone()),
-            consumer: None,
-            value,
-        },
-    ];
-    let got = value.map_or_else(|| "a value that is not kept".to_owned(), |hash| hash.hex());
-    let error =
-        Error::new(Kind::ResultConflict, format!("attempt {} has given another answer", arrival.attempt.id))
-            .because(format!("want {}, got {got}", held.blob))
-            .fix(format!("stop and look: nf show {}; the new value was not applied", held.id))
-            .details(serde_json::json!({"result": held.id, "want": held.blob, "value": value}));
-    Ok(Decision::refused(events, error))
-}
-
-fn bound(arrival: &Arrival<'_>, result: &StoredResult, duplicate: bool) -> Result<Bound> {
+pub(super) fn bound(arrival: &Arrival<'_>, result: &StoredResult, duplicate: bool) -> Result<Bound> {
     let checked = result.checked.clone().ok_or_else(|| {
         Error::new(Kind::NotConsumable, format!("result {} was stored and never checked", result.id))
     })?;
@@ -334,6 +197,7 @@ fn bound(arrival: &Arrival<'_>, result: &StoredResult, duplicate: bool) -> Resul
         checks: checked.checks,
         steps: result.provenance.normalisation.clone(),
         duplicate,
+        consumed: result.consumed.keys().cloned().collect(),
     })
 }
 

@@ -6,9 +6,9 @@ use super::lifecycle::{Course, followers};
 use crate::error::{Error, Kind, Result};
 use crate::model::event::{AttemptEnd, Event};
 use crate::model::handoff::{Attempt, AttemptState, Handoff, HandoffState, Lease, Transport};
-use crate::model::id::{HandoffId, Name};
+use crate::model::id::{HandoffId, Name, ResultId};
 use crate::model::job::{Execution, Family, Job};
-use crate::model::result::{Answer, History, Standing};
+use crate::model::result::{Answer, History, Standing, StoredResult};
 use crate::model::session::{Session, Status};
 use crate::model::state::State;
 use crate::model::time::Moment;
@@ -63,6 +63,8 @@ pub struct Asked<'a> {
     pub own: Option<&'a Handoff>,
     /// The moment.
     pub now: &'a Moment,
+    /// Where the gate of an answer is looked up.
+    pub state: &'a State,
 }
 
 /// What a wish to ask may do.
@@ -84,7 +86,7 @@ pub enum Admission {
 /// `already_judged`, `under_review`, `exhausted`.
 pub fn admit(asked: &Asked<'_>) -> Result<Admission> {
     if let Some(answer) = closing(asked.history, asked.job) {
-        return Err(already_judged(asked.job, answer));
+        return Err(already_judged(asked.state, asked.job, answer));
     }
     let own = |attempt: &&Attempt| asked.own.is_some_and(|handoff| handoff.id == attempt.handoff);
     let live = |attempt: &&Attempt| !has_expired(&attempt.lease, asked.now);
@@ -115,11 +117,24 @@ pub fn admit(asked: &Asked<'_>) -> Result<Admission> {
     }
 }
 
-fn already_judged(job: &Job, answer: &Answer) -> Error {
+/// What leads on from an answer: its gate applies it, or has done so and only another text is asked about.
+pub fn after_answer(state: &State, result: &ResultId) -> String {
+    let stored = state.get::<StoredResult>(result);
+    let gate = stored.as_ref().and_then(|stored| state.get::<Handoff>(&stored.provenance.handoff));
+    match (stored, gate.map(|handoff| handoff.gate)) {
+        (Some(stored), Some(gate)) if !stored.consumed.contains_key(&gate) => {
+            format!("nf consume {result} --as {gate}")
+        }
+        (_, Some(gate)) => format!("{gate} has consumed it; change the text, then nf freeze FILE"),
+        _ => format!("nf show {result}"),
+    }
+}
+
+fn already_judged(state: &State, job: &Job, answer: &Answer) -> Error {
     let verdict = answer.verdict.clone().unwrap_or_else(|| "without verdict".to_owned());
     Error::new(Kind::AlreadyJudged, format!("job {} is judged already", job.id))
         .because(format!("result {} ({verdict}) answers the same question", answer.result))
-        .fix(format!("nf consume {} --as GATE; a repaired text is a new job: nf freeze FILE", answer.result))
+        .fix(after_answer(state, &answer.result))
         .details(serde_json::json!({"result": answer.result, "verdict": answer.verdict}))
 }
 

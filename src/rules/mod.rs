@@ -15,6 +15,7 @@ pub mod jobfile;
 pub mod lease;
 pub mod lifecycle;
 pub mod members;
+mod no_result;
 pub mod once;
 pub mod packet;
 pub mod refusal;

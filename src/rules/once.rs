@@ -107,6 +107,8 @@ pub struct Consumed {
     pub result: ResultId,
     /// The verdict and where it leads.
     pub outcome: Verdict,
+    /// The gate that the result is for.
+    pub own_gate: Name,
     /// The gate that moved, where the consumer is its name.
     pub gate: Option<Name>,
     /// Its state then.
@@ -149,6 +151,7 @@ pub fn consume(turn: &mut Turn<'_>, consume: Consume) -> Result<Decision<Consume
     if checked.standing == Standing::Contested && consume.contested.is_none() {
         return Err(contested(turn.state, result));
     }
+    newest_question(&consume)?;
     let checks = consume.evidence.checks();
     if !failed(&checks).is_empty() {
         return Err(super::refusal::binding_error(&consume.evidence.job.id, checks));
@@ -158,6 +161,20 @@ pub fn consume(turn: &mut Turn<'_>, consume: Consume) -> Result<Decision<Consume
 
 fn not_consumable(result: &ResultId, why: &str) -> Error {
     Error::new(Kind::NotConsumable, format!("result {result} cannot be consumed")).because(why)
+}
+
+/// A gate waits for the question that was last sent for it: the answer to an earlier one moves it no more.
+fn newest_question(consume: &Consume) -> Result<()> {
+    let (own, run) = (&consume.evidence.handoff, &consume.acting.1);
+    let gate = run.pending.gates.get(&consume.consumer).filter(|_| consume.consumer == own.gate);
+    match gate.and_then(|gate| gate.handoff.as_ref()) {
+        Some(newest) if *newest != own.id => {
+            let why = format!("gate {} waits for handoff {newest}, which was sent later", own.gate);
+            Err(not_consumable(&consume.evidence.result.id, &why)
+                .fix(format!("nf show {newest}; the answer to an earlier question moves no gate")))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn contested(state: &State, result: &StoredResult) -> Error {
@@ -178,6 +195,7 @@ fn already(consume: &Consume, receipt: &Receipt) -> Result<Decision<Consumed>> {
         receipt: receipt.id.clone(),
         result: receipt.source.clone(),
         outcome: receipt.outcome.clone(),
+        own_gate: consume.evidence.handoff.gate.clone(),
         gate: gate.map(|_| consume.consumer.clone()),
         gate_status: gate.map(|gate| gate.status),
         run: gate.map(|_| consume.acting.1.id.clone()),
@@ -241,6 +259,7 @@ fn apply(
         receipt: receipt.id,
         result: result.id.clone(),
         outcome: verdict.clone(),
+        own_gate: evidence.handoff.gate.clone(),
         gate: None,
         gate_status: None,
         run: None,

@@ -201,11 +201,12 @@ fn asked<'a>(
 
 fn human_form(out: &mut String, packet: &Packet<'_>) -> std::fmt::Result {
     writeln!(out, "# NF FORM {}", packet.handoff)?;
-    writeln!(out, "# leave these three lines as they are")?;
+    writeln!(out, "# leave these four lines as they are")?;
     writeln!(out, "nf:")?;
     writeln!(out, "  job: \"{}\"", packet.job.id)?;
     writeln!(out, "  fingerprint: \"{}\"", packet.job.fingerprint)?;
     writeln!(out, "  nonce: \"{}\"", packet.nonce)?;
+    writeln!(out, "# from here on: text between the quotes; a quotation mark inside a text is written \\\"")?;
     writeln!(out, "worker:")?;
     writeln!(out, "  # your name, between the quotes")?;
     writeln!(out, "  name: \"\"")?;

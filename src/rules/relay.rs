@@ -86,6 +86,7 @@ pub fn send(turn: &mut Turn<'_>, relay: Relay<'_>) -> Result<Decision<Sent>> {
         active: &relay.active,
         own: relay.own.as_ref(),
         now: &now,
+        state: turn.state,
     };
     let overtaken = match lease::admit(&asked)? {
         Admission::Again(attempt) if relay.kept.is_some() => return again(&relay, *attempt),
@@ -105,7 +106,10 @@ fn again(relay: &Relay<'_>, attempt: Attempt) -> Result<Decision<Sent>> {
             format!("attempt {} is out as a packet for {}", attempt.id, attempt.transport),
         )
         .because(format!("a packet for {} would be a second reviewer", relay.transport))
-        .fix(format!("nf packet --for {} shows it again", attempt.transport)));
+        .fix(format!(
+            "nf packet --for {} shows it again; to take it back: nf session move {} stale, then nf start --from {}",
+            attempt.transport, relay.session.id, relay.session.id
+        )));
     }
     let gate = relay.own.as_ref().map(|own| own.gate.clone());
     Ok(Decision::nothing(Sent {

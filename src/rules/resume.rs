@@ -12,7 +12,7 @@ use crate::error::{Error, Kind, Result};
 use crate::model::check::{Check, failed};
 use crate::model::checkpoint::{Bindings, Boundary, Checkpoint, CheckpointPending};
 use crate::model::decision::{Decision, Turn};
-use crate::model::handoff::{Attempt, Handoff};
+use crate::model::handoff::{Attempt, AttemptState, Handoff};
 use crate::model::hash::Hash;
 use crate::model::id::{CheckpointId, Name, ResultId, RunId, SessionId};
 use crate::model::run::{Gate, ManifestEntry, Outlook, Run, RunStatus};
@@ -210,7 +210,10 @@ fn may_resume(resume: &Resume) -> Result<()> {
         Status::Running => {
             Err(Error::new(Kind::IllegalTransition, format!("session {} is running", session.id))
                 .because("a session resumes from idle, awaiting_user, awaiting_external or failed")
-                .fix(format!("if its shell is dead: nf resume {} --interrupted", session.id)))
+                .fix(format!(
+                    "it runs already: nf status; if its shell is dead: nf resume {} --interrupted",
+                    session.id
+                )))
         }
         other => {
             lifecycle::allow(&session.id, other, Status::Running)?;
@@ -260,13 +263,18 @@ fn stale_error(session: &SessionId, checks: &[Check], stale: &[String]) -> Error
 }
 
 fn pending_error(handoff: &Handoff, attempt: Option<&Attempt>, checks: &[Check]) -> Error {
-    let until = attempt.map_or_else(
-        || "no attempt is open".to_owned(),
+    let open = attempt.filter(|attempt| attempt.state == AttemptState::Active);
+    let until = open.map_or_else(
+        || "no packet is out".to_owned(),
         |attempt| format!("attempt {} is open until {}", attempt.id, attempt.lease.expires_at()),
     );
+    let fix = match open {
+        Some(_) => format!("nf packet {} shows the packet; nf reply takes the answer", handoff.id),
+        None => format!("nf packet {} sends it again", handoff.id),
+    };
     Error::new(Kind::Pending, format!("handoff {} is outstanding for gate {}", handoff.id, handoff.gate))
         .because(until)
-        .fix(format!("nf packet {} shows the packet; nf reply takes the answer", handoff.id))
+        .fix(fix)
         .details(serde_json::json!({"handoff": handoff.id, "gate": handoff.gate, "checks": checks}))
 }
 

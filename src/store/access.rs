@@ -43,7 +43,11 @@ impl Access {
     pub fn check(self, stat: &Stat, path: &Path) -> Result<()> {
         match self.objection(stat) {
             None => Ok(()),
-            Some(why) => Err(Error::new(Kind::ForeignStore, format!("{} {why}", path.display()))),
+            Some(why) => {
+                let error = Error::new(Kind::ForeignStore, format!("{} {why}", path.display()));
+                let others = why.contains("written");
+                Err(if others { error.fix(format!("chmod go-w {}", path.display())) } else { error })
+            }
         }
     }
 

@@ -304,6 +304,7 @@ fn the_command_line_page_is_generated() {
     page += "\n## Error kinds\n\nThe words in `error.kind` of `--json`, with exit code and general next \
         step.\n\n";
     page += &kinds();
+    page += &limits();
     generated("docs/cli.md", &page);
 }
 
@@ -311,6 +312,30 @@ fn kinds() -> String {
     let row = |kind: &Kind| format!("| `{}` | {} | {} |\n", kind.word(), kind.exit(), kind.fix());
     let rows: String = Kind::ALL.iter().map(row).collect();
     format!("| kind | exit | next step |\n|---|---|---|\n{rows}")
+}
+
+/// What is `too_large`, from the constants of the program.
+fn limits() -> String {
+    use nf::{model, rules, store};
+    let (day, mib) = (24 * 60 * 60 * 1000, 1024 * 1024);
+    let rows = [
+        ("job file or contract pack", format!("{} KiB", model::yaml::SIZE_LIMIT / 1024)),
+        ("any file of the user's inside `.novelforge/`", format!("{} KiB", store::USER_FILE_LIMIT / 1024)),
+        ("depth of any JSON or YAML", model::json::DEPTH_LIMIT.to_string()),
+        ("integer literal", format!("±{}", model::json::INTEGER_LIMIT)),
+        ("artifacts of a job", rules::jobfile::MAX_ARTIFACTS.to_string()),
+        ("whole input of a job", format!("{} MiB", rules::freeze::MAX_INPUT / mib)),
+        ("pasted reply", format!("{} MiB", rules::intake::MAX_BYTES as u64 / mib)),
+        ("the answer in it", format!("{} KiB", rules::binding::MAX_RESULT / 1024)),
+        ("`reason` of a reviewer who cannot judge", format!("{} characters", rules::binding::MAX_REASON)),
+        ("replies that fail before an attempt ends", rules::lease::MAX_INVALID.to_string()),
+        ("attempts of a question by packet", rules::lease::RELAY_MAX_ATTEMPTS.to_string()),
+        ("time that a packet is out", format!("{} days", rules::lease::RELAY_TTL_MS / day)),
+        ("bindings of a checkpoint", format!("{} KiB", rules::checkpoint::MAX_BINDINGS / 1024)),
+        ("record in the log", format!("{} KiB", store::LINE_LIMIT / 1024)),
+    ];
+    let rows: String = rows.iter().map(|(what, most)| format!("| {what} | {most} |\n")).collect();
+    format!("\n## Limits\n\n| what | at most |\n|---|---|\n{rows}")
 }
 
 #[test]

@@ -266,7 +266,7 @@ fn a_log_that_git_rewrote_is_named_as_such_and_given_back_by_doctor() {
 /// A log line with its hash put right.
 fn sealed(line: &str) -> String {
     let end = line.rfind(",\"hash\":\"").expect("a hash");
-    let hash = Hash::derive("novelforge log v1", line[..end].as_bytes());
+    let hash = Hash::derive("novelforge log v1", &line.as_bytes()[..end]);
     format!("{},\"hash\":\"{hash}\"}}\n", &line[..end])
 }
 

@@ -60,7 +60,7 @@ pub(super) fn begins_value(run: &str) -> bool {
 /// line's start or behind a bracket or a comma. A quoted word in a sentence is no key. Keys of more than
 /// a few hundred bytes are not looked for, so that one long line costs no look at all of it.
 pub(super) fn ends_with_key(text: &str) -> bool {
-    const DOUBLE: &[char] = &['"', '\u{201c}', '\u{201d}', '\u{ff02}'];
+    const DOUBLE: &[char] = &['"', '\u{ff02}'];
     let Some(key) = text.trim_end().strip_suffix(':').and_then(|head| head.trim_end().strip_suffix(DOUBLE))
     else {
         return false;
@@ -173,10 +173,12 @@ mod tests {
 
     #[test]
     fn a_key_is_told_from_a_quoted_word() {
-        for key in ["\"draft\": ", "x\n  \"draft\" :\n", "}, \"draft\":", "\u{201c}draft\u{201d}: "] {
+        for key in ["\"draft\": ", "x\n  \"draft\" :\n", "}, \"draft\":"] {
             assert!(ends_with_key(key), "{key}");
         }
-        for prose in ["My \"answer\": ", "answer: ", "\": ", "\u{201c}:\n", "\"draft\" ", "\"a\": b", ""] {
+        for prose in
+            ["My \"answer\": ", "answer: ", "\": ", "\u{201c}Review\u{201d}:\n", "\"draft\" ", "\"a\": b", ""]
+        {
             assert!(!ends_with_key(prose), "{prose}");
         }
     }

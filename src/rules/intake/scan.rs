@@ -19,7 +19,8 @@
 //! 5. What a block ends inside of, with all of it as JSON has it, is cut.
 //! 6. A sound candidate that a closing bracket follows, or a comma and a string; that is a member of
 //!    something (`"key":` before it, where a member may stand); or that stands on a line quoted with `>`,
-//!    is a part of something broken, and so is it.
+//!    is a part of something broken, and so is it. So is the last one before a `}` that closes nothing
+//!    and ends what looks like a value: an object that was closed too early leaves one.
 
 use serde_json::Value;
 
@@ -172,8 +173,22 @@ impl Scanner<'_> {
                     at += 1;
                     line = at;
                 }
+                b'}' => {
+                    self.stray(at);
+                    at += 1;
+                }
                 _ => at += 1,
             }
+        }
+    }
+
+    /// Rule 6, its last sentence.
+    fn stray(&mut self, at: usize) {
+        let before = self.text[self.block.start..at].trim_end().chars().next_back();
+        let ends_value = before.is_some_and(|c| matches!(c, '"' | '}' | ']') || c.is_alphanumeric());
+        let here = |sound: &mut Sound| sound.start >= self.block.start;
+        if let Some(sound) = self.found.sound.pop_if(|sound| ends_value && here(sound)) {
+            self.found.broken(Broken { start: sound.start, cause: Cause::Closed(at) });
         }
     }
 

@@ -29,7 +29,9 @@ fn prose_with_brackets_swallows_no_answer() {
         assert_eq!(outcome(text.as_bytes()), "ok prose_stripped", "{text}");
         assert_eq!(take(text.as_bytes()).unwrap().value, value(&good), "{text}");
     }
-    for after in ["see [1", "{", "[", "{\"draft\":", "{x: 1", ":-)", "[1]: a footnote", ".", ","] {
+    for after in
+        ["see [1", "{", "[", "{\"draft\":", "{x: 1", ":-)", ":-}", "`}`", "[1]: a footnote", ".", ","]
+    {
         let text = format!("{good}\n{after}");
         assert_eq!(outcome(text.as_bytes()), "ok prose_stripped", "{text}");
     }
@@ -65,6 +67,9 @@ fn nothing_inside_an_outer_value_is_promoted() {
         (format!("{good}}}"), "broken"),
         (format!("{good}\n]"), "broken"),
         (format!("{good},\n\"more\": 1"), "broken"),
+        (good.replacen("},", "}}", 1), "broken"),
+        (good.replacen("},\"", "}}", 1), "broken"),
+        (good.replacen("},", "}}\n", 1), "broken"),
         (format!("\"draft\": {good}"), "broken"),
         (format!("\u{ff5b}\"draft\": {good}"), "broken"),
         (format!("\u{ff5b} {good} \u{ff5d}"), "broken"),
