@@ -25,6 +25,7 @@ use crate::store::Gathered;
     nf resume s-4q2m --interrupted   after a crash")]
 pub struct ResumeCommand {
     /// The session; may be left out while exactly one can be resumed
+    #[arg(id = "which", value_name = "SESSION")]
     pub session: Option<String>,
     /// End the run that a dead shell left behind, then resume
     #[arg(long)]

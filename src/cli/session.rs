@@ -25,6 +25,7 @@ pub enum SessionCommand {
     #[command(after_help = "Example:\n  nf session move s-4q2mk7ta0xwd stale")]
     Move {
         /// The session (id or unique beginning)
+        #[arg(id = "which", value_name = "SESSION")]
         session: String,
         /// created, running, idle, awaiting_user, awaiting_external, completed, failed, terminated or stale
         to: Status,

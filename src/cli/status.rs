@@ -127,8 +127,8 @@ impl Report for StatusReport {
         }
         if self.sessions.len() > 1 {
             lines.push(
-                "several sessions are open: give --session ID or set NF_SESSION; nf session move ID terminated \
-                 ends one"
+                "several sessions are open: give --session ID or set NF_SESSION; nf session move ID \
+                 terminated ends one"
                     .to_owned(),
             );
         }

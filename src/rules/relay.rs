@@ -107,7 +107,8 @@ fn again(relay: &Relay<'_>, attempt: Attempt) -> Result<Decision<Sent>> {
         )
         .because(format!("a packet for {} would be a second reviewer", relay.transport))
         .fix(format!(
-            "nf packet --for {} shows it again; to take it back: nf session move {} stale, then nf start --from {}",
+            "nf packet --for {} shows it again; to take it back: nf session move {} stale, then nf start \
+             --from {}",
             attempt.transport, relay.session.id, relay.session.id
         )));
     }

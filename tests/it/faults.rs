@@ -111,6 +111,9 @@ fn after_fault(project: &Project, ran: &Ran, words: &[&str]) -> Option<String> {
     if ran.code == 0 && (known.is_empty() || applied(project) != 1) {
         return Some("success without a record".to_owned());
     }
+    if ran.code == 0 && project.at(".novelforge/POISON").exists() {
+        return Some("success over a failed sync".to_owned());
+    }
     let fixed = project.nf(&["doctor", "--fix", "--json"]);
     if fixed.code != 0 {
         return Some(format!("doctor --fix: {}", fixed.stdout));

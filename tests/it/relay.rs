@@ -110,7 +110,11 @@ fn a_packet_shown_again_is_the_same_bytes_and_writes_nothing() {
         assert_eq!(project.nf(arguments).expect(0).stdout, packet.text, "{arguments:?}");
     }
     assert!(before == project.log());
-    project.write("p.txt", "an old file that others may read");
+    project.write("chapter.md", "It was a dark night.");
+    let refused = project.nf(&["packet", "--out", "chapter.md"]).expect(2);
+    assert!(refused.stderr.contains("is no packet"), "{}", refused.stderr);
+    assert_eq!(project.read("chapter.md"), "It was a dark night.");
+    project.write("p.txt", "NF PACKET of another day, that others may read");
     let out = project.nf(&["packet", "--out", "p.txt"]).expect(0);
     assert_eq!(out.line(), "p.txt");
     assert_eq!(project.read("p.txt"), packet.text);

@@ -132,3 +132,21 @@ fn after_a_reject_the_judged_text_is_for_rereading() {
     let kept: Vec<BoundArtifact> = world.bindings(&world.get_session(&session)).artifacts;
     assert_eq!(kept[0].binding, BindingKind::Context);
 }
+
+#[test]
+fn the_answer_to_an_earlier_question_moves_the_gate_no_more() {
+    let mut world = World::new();
+    let session = world.start();
+    let first = world.freeze(&session, JOB, "text\n");
+    let second = world.freeze(&session, JOB, "other text\n");
+    let early = world.packet(&session, &first, Transport::Chat).unwrap();
+    let late = world.packet(&session, &second, Transport::Chat).unwrap();
+    assert_eq!(early.gate, late.gate);
+    let (yes, no) = (world.answer(&early, "accept"), world.answer(&late, "reject"));
+    let rejected = world.reply(&no).unwrap().result;
+    world.consume(&rejected, GATE, None).unwrap();
+    let accepted = world.reply(&yes).unwrap().result;
+    assert_eq!(kind(world.consume(&accepted, GATE, None)), Kind::NotConsumable);
+    assert_eq!(world.run(&session).pending.gates[&name(GATE)].status, GateStatus::Rejected);
+    assert!(world.consume(&accepted, "somebody", None).is_ok(), "another consumer may use it");
+}
