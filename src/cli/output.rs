@@ -240,7 +240,8 @@ fn exactly(text: &str) {
 /// Writes a line to stderr.
 pub fn say(line: &str) {
     let mut stderr = anstream::stderr().lock();
-    let _ = writeln!(stderr, "{line}");
+    // One write a line, so that lines of several processes do not run into each other.
+    let _ = stderr.write_all(format!("{line}\n").as_bytes());
 }
 
 fn say_unless(quiet: bool, line: &str) {

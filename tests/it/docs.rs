@@ -275,6 +275,10 @@ fn the_dependencies_page_names_every_direct_dependency() {
         let Some((name, _)) = line.split_once(" = ") else { continue };
         assert!(page.contains(&format!("| {name} |")), "docs/dependencies.md lacks {name}");
     }
+    for row in page.lines().filter(|row| row.starts_with("| ") && !row.starts_with("| package ")) {
+        let name = row.split(' ').nth(1).unwrap_or_default();
+        assert!(manifest.contains(&format!("\n{name} = ")), "docs/dependencies.md has a row for {name}");
+    }
 }
 
 #[test]
