@@ -49,7 +49,7 @@ pub struct ConsumeReport {
     /// Artifacts whose files are not what was judged.
     pub changed: Vec<Name>,
     #[serde(skip)]
-    exit: u8,
+    not_passing: bool,
 }
 
 impl Report for ConsumeReport {
@@ -88,8 +88,12 @@ impl Report for ConsumeReport {
         }
     }
 
-    fn exit(&self) -> u8 {
-        self.exit
+    fn failure(&self) -> Option<Error> {
+        self.not_passing.then(|| {
+            let verdict = self.consumed.outcome.value.as_deref().unwrap_or("none");
+            Error::new(Kind::NotPassing, "the verdict is not a passing one")
+                .because(format!("verdict {verdict}"))
+        })
     }
 }
 
@@ -132,8 +136,7 @@ impl Consume {
             let note = consumed.gate.is_none().then(|| {
                 format!("no gate moved: the result is for {}, not {}", consumed.own_gate, self.consumer)
             });
-            let exit = if exit_verdict && !passes { Kind::NotPassing.exit() } else { 0 };
-            ConsumeReport { consumed, note, changed, exit }
+            ConsumeReport { consumed, note, changed, not_passing: exit_verdict && !passes }
         })
     }
 

@@ -59,14 +59,17 @@ impl Report for VerifyReport {
         lines.join("\n")
     }
 
-    fn exit(&self) -> u8 {
-        exit_of(&self.findings)
+    fn failure(&self) -> Option<Error> {
+        damage(&self.findings)
     }
 }
 
-fn exit_of(findings: &[Finding]) -> u8 {
-    let bad = findings.iter().any(|finding| finding.severity == Severity::Error);
-    if bad { Kind::Damaged.exit() } else { 0 }
+/// Findings that are errors, as one: exit 11.
+fn damage(findings: &[Finding]) -> Option<Error> {
+    let bad: Vec<&Finding> = findings.iter().filter(|found| found.severity == Severity::Error).collect();
+    let first = bad.first()?;
+    let error = Error::new(Kind::Damaged, format!("{} of the findings are errors", bad.len()));
+    Some(error.because(first.what.clone()).fix(first.fix.clone()))
 }
 
 fn finding_lines(findings: &[Finding]) -> Vec<String> {
@@ -214,8 +217,8 @@ impl Report for DoctorReport {
         lines.join("\n")
     }
 
-    fn exit(&self) -> u8 {
-        exit_of(&self.findings)
+    fn failure(&self) -> Option<Error> {
+        damage(&self.findings)
     }
 }
 

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::ctx::{Context, STORE};
 use super::output::{Done, Report};
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
 use crate::store::{InitOptions, Store};
 
 /// Make a store in this folder
@@ -58,6 +58,9 @@ impl Init {
         let options = InitOptions { git: self.git, shared: self.shared, testing: self.testing };
         let source = ctx.source_for(self.testing)?;
         if ctx.global.dry_run {
+            if super::input::is_there(&root.join("store.json")) {
+                return Err(Error::new(Kind::StoreExists, format!("there is a store at {}", root.display())));
+            }
             let report = InitReport { store: self.shown(ctx, &root), store_id: String::new() };
             let mut done = Done::of(&report);
             done.planned = Some(Vec::new());
@@ -65,7 +68,9 @@ impl Init {
         }
         let store = Store::init(&root, &options, ctx.options(), &source)?;
         let report = InitReport { store: self.shown(ctx, &root), store_id: store.info().store_id.clone() };
-        Ok(Done::of(&report))
+        let mut done = Done::of(&report);
+        done.record = store.covered()?;
+        Ok(done)
     }
 
     fn shown(&self, ctx: &Context, root: &std::path::Path) -> PathBuf {

@@ -312,13 +312,10 @@ impl<'a> Reader<'a> {
     pub fn declared(&mut self, declared: &Declared, held: &Bindings) -> Result<Bindings> {
         let mut fresh = Bindings::default();
         for path in &declared.authority {
-            let name: Name = path.parse().map_err(|bad: String| {
-                Error::new(Kind::NotABinding, format!("config.yaml: authority {path:?} cannot be named"))
-                    .because(bad)
-            })?;
+            let name = name_of_path(path)?;
             if !held.authority.iter().any(|bound| bound.name == name) {
                 fresh.authority.push(BoundAuthority {
-                    hash: self.hash(path, None)?,
+                    hash: self.hash(path, None).map_err(undeclarable)?,
                     name,
                     path: path.clone(),
                 });
@@ -330,10 +327,23 @@ impl<'a> Reader<'a> {
                     name: name.clone(),
                     path: path.clone(),
                     pointer: pointer.clone(),
-                    hash: self.hash(path, pointer.as_deref())?,
+                    hash: self.hash(path, pointer.as_deref()).map_err(undeclarable)?,
                 });
             }
         }
         Ok(fresh)
     }
+}
+
+/// The name of a bound file: its path where that is a name, else one made from the path's hash.
+fn name_of_path(path: &str) -> Result<Name> {
+    path.parse().or_else(|_| crate::model::id::word(&format!("file-{}", Hash::of(path.as_bytes()).short())))
+}
+
+/// What the config declares and cannot be read again is no binding.
+fn undeclarable(error: Error) -> Error {
+    let cause = error.cause.unwrap_or_default();
+    Error::new(Kind::NotABinding, format!("config.yaml declares a file as a binding: {}", error.message))
+        .because(cause)
+        .fix("restore the file, or take it out of bindings in .novelforge/config.yaml")
 }

@@ -142,7 +142,7 @@ pub fn run(edge: Edge) -> u8 {
     });
     match done {
         Ok(done) => output::done(&global, done),
-        Err(error) => output::failed(global.json, schema, &error),
+        Err(error) => output::failed(global.json, global.quiet, schema, &error),
     }
 }
 
@@ -174,7 +174,7 @@ fn usage(json: bool, error: &clap::Error) -> u8 {
         cause.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n       ");
     let error = Error::new(Kind::Usage, message);
     let error = if cause.is_empty() { error } else { error.because(cause) };
-    output::failed(json, output::schema_name("usage"), &error)
+    output::failed(json, false, output::schema_name("usage"), &error)
 }
 
 fn prepare(edge: Edge, global: &Global) -> Result<Context> {
@@ -234,5 +234,18 @@ fn dispatch(command: Command, ctx: &Context) -> Result<Done> {
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),
         Command::LockProbe { path } => shell::probe(&path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_lists_every_exit_code() {
+        for kind in Kind::ALL {
+            let code = format!("\n{:>4}  ", kind.exit());
+            assert!(EXIT_CODES.contains(&code), "{kind} exits {}", kind.exit());
+        }
     }
 }

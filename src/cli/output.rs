@@ -28,9 +28,10 @@ pub trait Report: Serialize + JsonSchema {
     fn next(&self) -> Option<String> {
         None
     }
-    /// The exit code where it is not 0: a command may report and still not be content.
-    fn exit(&self) -> u8 {
-        0
+    /// Why the command is not content although it has a report: the exit code, and in JSON the error, whose
+    /// details are the report.
+    fn failure(&self) -> Option<Error> {
+        None
     }
     /// Whether the answer is printed byte for byte, because it is somebody's text to carry on.
     fn is_raw(&self) -> bool {
@@ -51,8 +52,8 @@ pub struct Done {
     pub news: Vec<String>,
     /// The next command.
     pub next: Option<String>,
-    /// Its exit code.
-    pub exit: u8,
+    /// Why it is not content.
+    pub failure: Option<Error>,
     /// Whether the answer is printed byte for byte.
     pub raw: bool,
     /// What was recovered or found on the way.
@@ -79,7 +80,7 @@ impl Done {
             answer: report.answer(),
             news: report.news(),
             next: report.next(),
-            exit: report.exit(),
+            failure: report.failure(),
             raw: report.is_raw(),
             notes: Vec::new(),
             record: None,
@@ -145,15 +146,15 @@ pub struct Envelope<T> {
 
 /// Prints a finished command and gives its exit code.
 pub fn done(global: &Global, done: Done) -> u8 {
-    let exit = done.exit;
+    let exit = done.failure.as_ref().map_or(0, |failure| failure.kind.exit());
     if global.json {
         match done.lines {
             Some(lines) => lines.iter().for_each(|line| exactly(&format!("{line}\n"))),
             None => document(&Envelope {
                 schema: done.schema,
-                ok: exit == 0,
-                data: Some(done.data),
-                error: None,
+                ok: done.failure.is_none(),
+                error: done.failure.map(|failure| failure.details(done.data.clone()).body()),
+                data: (exit == 0).then_some(done.data),
                 record: done.record,
                 planned: done.planned,
                 notes: done.notes,
@@ -188,7 +189,7 @@ pub fn done(global: &Global, done: Done) -> u8 {
 }
 
 /// Prints an error and gives its exit code.
-pub fn failed(json: bool, schema: String, error: &Error) -> u8 {
+pub fn failed(json: bool, quiet: bool, schema: String, error: &Error) -> u8 {
     let body = error.body();
     let code = body.code;
     if json {
@@ -204,7 +205,7 @@ pub fn failed(json: bool, schema: String, error: &Error) -> u8 {
         return code;
     }
     for note in body.details.get("notes").and_then(Value::as_array).into_iter().flatten() {
-        say(&format!("note: {}", visible(note.as_str().unwrap_or_default())));
+        say_unless(quiet, &format!("note: {}", visible(note.as_str().unwrap_or_default())));
     }
     say(&styled(AnsiColor::Red, "error:", &visible(&body.message)));
     if let Some(cause) = &body.cause {

@@ -13,6 +13,7 @@ use crate::error::{Error, Kind, Result};
 use crate::model::checkpoint::Bindings;
 use crate::model::decision::{Decision, Turn};
 use crate::model::handoff::{Attempt, Handoff, Transport};
+use crate::model::hash::Hash;
 use crate::model::id::{IdKind, JobId, Name};
 use crate::model::job::Job;
 use crate::model::session::Session;
@@ -135,7 +136,8 @@ impl Packet {
     }
 
     fn kept(&self, opened: &Opened, sent: &Sent) -> Result<String> {
-        opened.store.packet(&sent.attempt)?.ok_or_else(|| {
+        let kept = opened.store.packet(&sent.attempt)?.filter(|text| is_whole(text, &sent.packet_hash));
+        kept.ok_or_else(|| {
             Error::new(Kind::LeaseLost, format!("attempt {} has ended, and its packet with it", sent.attempt))
                 .fix("nf status")
         })
@@ -196,9 +198,12 @@ impl Packet {
         let history = state.history(&job.fingerprint);
         let active: Vec<Attempt> = history.active.iter().filter_map(|id| state.get(id)).collect();
         let own = state.outstanding(&session.id).into_iter().find(|handoff| handoff.job == job.id);
-        let attempt = own.as_ref().and_then(|own| own.attempt.clone());
+        let attempt = own.as_ref().and_then(|own| state.get::<Attempt>(own.attempt.as_ref()?));
+        // A packet file that is not what went out is as good as lost: it must never be shown.
         let kept = match attempt {
-            Some(attempt) => opened.store.packet(&attempt)?,
+            Some(attempt) => {
+                opened.store.packet(&attempt.id)?.filter(|text| is_whole(text, &attempt.packet_hash))
+            }
             None => None,
         };
         let newest = load::newest_bindings(&opened.store, state, &session)?;
@@ -218,6 +223,11 @@ impl Packet {
         };
         send(turn, relay)
     }
+}
+
+/// Whether a packet's text is the one that went out.
+fn is_whole(text: &str, recorded: &Hash) -> bool {
+    Hash::of(text.as_bytes()) == *recorded
 }
 
 /// Jobs frozen by this session whose question is still open, newest first.

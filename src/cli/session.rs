@@ -8,7 +8,6 @@ use super::output::{Done, Report};
 use super::start::declared;
 use crate::error::Result;
 use crate::model::checkpoint::Bindings;
-use crate::model::fold::current_run;
 use crate::model::id::Name;
 use crate::model::session::{Host, MemoryPolicy, ResumePolicy, Role, Session, Status};
 use crate::rules::lifecycle::{Course, same_task, way};
@@ -158,7 +157,7 @@ impl SessionCommand {
                     },
                     |turn, declared: &Bindings| {
                         let session: Session = find(turn.state, &session)?;
-                        let run = current_run(turn.state, &session);
+                        let run = ctx.current_run(turn.state, &session)?;
                         let course = Course::new(session, run);
                         move_to(turn, course, to, ctx.global.expect_version, declared.clone())
                     },
@@ -198,6 +197,7 @@ impl NewSession {
                     parent,
                     native: self.native.clone(),
                     host: self.host,
+                    worker_of: None,
                 };
                 new(turn, spec)
             },

@@ -87,6 +87,7 @@ impl Start {
                 }
                 (_, _, Some(from)) => {
                     let before = before(turn.state, from)?;
+                    ctx.expect_version(&before.session)?;
                     start_from(turn, before, declared.clone())
                 }
                 _ => Err(Error::new(Kind::Usage, "start needs --resource and --task, or --from")),

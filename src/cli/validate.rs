@@ -5,7 +5,7 @@ use clap::Args;
 use super::ctx::{Context, find, only};
 use super::load;
 use super::output::{Done, Report, checks};
-use crate::error::{Kind, Result};
+use crate::error::{Error, Kind, Result};
 use crate::model::check::{Check, failed};
 use crate::model::id::{IdKind, ResultId};
 use crate::model::result::{Standing, StoredResult};
@@ -40,8 +40,13 @@ impl Report for ValidateReport {
         lines.join("\n")
     }
 
-    fn exit(&self) -> u8 {
-        if failed(&self.checks).is_empty() { 0 } else { Kind::SemanticInvalid.exit() }
+    fn failure(&self) -> Option<Error> {
+        let failed = failed(&self.checks);
+        (!failed.is_empty()).then(|| {
+            Error::new(Kind::SemanticInvalid, format!("result {} no longer binds", self.result))
+                .because(failed.join(", "))
+                .fix(format!("nf show {}", self.result))
+        })
     }
 }
 

@@ -263,7 +263,7 @@ impl State {
                 ReplyClass::ExecutionFailed => history.cannot_judge += 1,
                 ReplyClass::Late => history.late += 1,
                 ReplyClass::Conflict => history.conflicts += 1,
-                ReplyClass::Valid | ReplyClass::Duplicate => {}
+                ReplyClass::Valid => {}
             }
             for verdict in reply.verdict.iter().chain(&reply.others) {
                 if !history.verdicts.contains(verdict) {

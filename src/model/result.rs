@@ -32,6 +32,9 @@ pub struct Provenance {
     /// The provider, as stated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
+    /// The model that was asked for; a relay asks for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_requested: Option<String>,
     /// The model that served, as stated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_served: Option<String>,
@@ -99,8 +102,6 @@ words! {
     ReplyClass {
         /// It became a result.
         Valid = "valid",
-        /// It equals the answer that is there.
-        Duplicate = "duplicate",
         /// It differs from the answer that is there.
         Conflict = "conflict",
         /// It came from an attempt that is not the current one.

@@ -270,6 +270,7 @@ fn stored(turn: &mut Turn<'_>, arrival: &Arrival<'_>, claim: &Claim) -> Result<S
             transport: arrival.attempt.transport,
             family: arrival.attempt.transport.family(),
             provider: claim.provider.clone(),
+            model_requested: None,
             model_served: claim.model.clone(),
             name: claim.name.clone(),
             scope: claim.scope.as_deref().and_then(|scope| scope.parse().ok()),

@@ -127,6 +127,8 @@ pub fn freeze(spec: &JobSpec, contents: &BTreeMap<Name, Vec<u8>>) -> Result<Froz
     let forbidden = Forbidden::new(&spec.forbidden_keys, &spec.allow_evidence);
     forbidden.refuse("input", &Value::Object(spec.input.clone()))?;
     forbidden.refuse("rubric", &Value::Array(spec.rubric.clone()))?;
+    // An output that asks for a forbidden member could never bind.
+    forbidden.refuse("the output schema", &spec.output)?;
     let mut places = Vec::new();
     let mut taken = |list: &[ArtifactRef]| -> Result<Vec<FrozenArtifact>> {
         list.iter().map(|artifact| taken(artifact, contents, &forbidden, &mut places)).collect()

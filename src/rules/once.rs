@@ -279,13 +279,13 @@ fn apply(
         consumed.gate = Some(consume.consumer.clone());
         consumed.gate_status = Some(to);
         consumed.run = Some(run.id.clone());
-        if verdict.polarity == Polarity::Fail {
-            // Repair will change the judged text: from here it is for re-reading, not exact.
-            let bindings = checkpoint::loosen(&consume.bindings, &job.places);
-            let pending = CheckpointPending { handoff: None, gate: Some(consume.consumer.clone()) };
-            let saved = Saved { session, run, boundary: Boundary::Other, pending };
-            events.push(Event::CheckpointSaved { checkpoint: checkpoint::save(turn, saved, bindings)? });
-        }
+    }
+    if verdict.polarity == Polarity::Fail {
+        // Repair will change the judged text: from here it is for re-reading, not exact.
+        let bindings = checkpoint::loosen(&consume.bindings, &job.places);
+        let pending = CheckpointPending { handoff: None, gate: Some(consume.consumer.clone()) };
+        let saved = Saved { session, run, boundary: Boundary::Other, pending };
+        events.push(Event::CheckpointSaved { checkpoint: checkpoint::save(turn, saved, bindings)? });
     }
     Ok(Decision::new(events, consumed))
 }

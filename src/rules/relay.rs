@@ -6,6 +6,7 @@ use super::freeze::FrozenJob;
 use super::lease::{self, Admission, Asked};
 use super::lifecycle::Course;
 use super::packet::{self, Packet};
+use super::session::{Spec, create};
 use crate::error::{Error, Kind, Result};
 use crate::model::checkpoint::{Bindings, Boundary, CheckpointPending};
 use crate::model::decision::{Decision, Turn};
@@ -215,10 +216,8 @@ fn claimed(
     (nonce, packet): (&str, &str),
 ) -> Result<Attempt> {
     let id: AttemptId = turn.id()?;
-    let worker = worker(turn, &course.session, handoff, &id, transport)?;
-    let mut life = Course::new(worker, None);
+    let mut life = create(turn, worker(&course.session, handoff, &id, transport))?;
     let worker_session = life.session.id.clone();
-    course.events.push(Event::SessionCreated { session: life.session.clone() });
     life.go(Status::Running)?;
     course.events.append(&mut life.events);
     let manifest = frozen.artifacts().into_iter().filter_map(|artifact| {
@@ -247,20 +246,14 @@ fn claimed(
     Ok(attempt)
 }
 
-fn worker(
-    turn: &mut Turn<'_>,
-    source: &Session,
-    handoff: &Handoff,
-    attempt: &AttemptId,
-    transport: Transport,
-) -> Result<Session> {
+/// The worker's session: a reviewer that keeps nothing, and lives and ends with its attempt.
+fn worker(source: &Session, handoff: &Handoff, attempt: &AttemptId, transport: Transport) -> Spec {
     let host = match transport {
         Transport::Chat => Host::Chat,
         Transport::Human => Host::Human,
         Transport::Agent => Host::LocalAgent,
     };
-    Ok(Session {
-        id: turn.id()?,
+    Spec {
         resource: handoff.resource.clone(),
         project: source.project.clone(),
         role: handoff.target_class.clone(),
@@ -271,13 +264,7 @@ fn worker(
         native: None,
         host,
         worker_of: Some(attempt.clone()),
-        status: Status::Created,
-        version: 1,
-        created_at: turn.at(),
-        updated_at: turn.at(),
-        run: None,
-        checkpoint: None,
-    })
+    }
 }
 
 fn gate_pending(course: &mut Course, handoff: &Handoff) {

@@ -8,6 +8,7 @@ use unicode_normalization::UnicodeNormalization;
 use super::bindings::checks;
 use super::checkpoint::{self, Saved};
 use super::lifecycle::{self, Course};
+use super::session::next_run;
 use crate::error::{Error, Kind, Result};
 use crate::model::check::{Check, failed};
 use crate::model::checkpoint::{Bindings, Boundary, Checkpoint, CheckpointPending};
@@ -15,7 +16,7 @@ use crate::model::decision::{Decision, Turn};
 use crate::model::handoff::{Attempt, AttemptState, Handoff};
 use crate::model::hash::Hash;
 use crate::model::id::{CheckpointId, Name, ResultId, RunId, SessionId};
-use crate::model::run::{Gate, ManifestEntry, Outlook, Run, RunStatus};
+use crate::model::run::{Gate, ManifestEntry, Run, RunStatus};
 use crate::model::session::{ResumePolicy, Session, Status};
 
 /// The eleven names, in order.
@@ -306,20 +307,8 @@ fn go_on(
         .map(|run| run.cursor.clone())
         .or_else(|| resume.checkpoint.as_ref().map(|checkpoint| checkpoint.cursor.clone()));
     course.go(Status::Running)?;
-    let run = Run {
-        id: turn.id()?,
-        session: course.session.id.clone(),
-        task_mode: course.session.task_mode.clone(),
-        resource: course.session.resource.clone(),
-        cursor: cursor.ok_or_else(|| Error::new(Kind::CannotResume, "the session has no cursor"))?,
-        context_manifest: context.clone(),
-        pending: old.map_or_else(Outlook::default, |run| run.pending.clone()),
-        status: RunStatus::Running,
-        outcome: None,
-        resumed_from: old.map(|run| run.id.clone()),
-        started_at: turn.at(),
-        ended_at: None,
-    };
+    let cursor = cursor.ok_or_else(|| Error::new(Kind::CannotResume, "the session has no cursor"))?;
+    let run = next_run(turn, &course.session, cursor, context.clone(), old)?;
     course.begin(run.clone());
     let saved = Saved {
         session: &course.session,

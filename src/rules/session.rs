@@ -8,8 +8,8 @@ use crate::model::checkpoint::{Bindings, Boundary, CheckpointPending};
 use crate::model::decision::{Decision, Turn};
 use crate::model::event::Event;
 use crate::model::handoff::Handoff;
-use crate::model::id::{CheckpointId, Name, RunId, SessionId, word};
-use crate::model::run::{Outlook, Run, RunStatus};
+use crate::model::id::{AttemptId, CheckpointId, Name, RunId, SessionId, word};
+use crate::model::run::{ManifestEntry, Outlook, Run, RunStatus};
 use crate::model::session::{Host, MemoryPolicy, ResumePolicy, Role, Session, Status};
 
 /// What a new session is to be.
@@ -33,6 +33,8 @@ pub struct Spec {
     pub native: Option<String>,
     /// Where it runs.
     pub host: Host,
+    /// The attempt that it is made for, where it is a worker's.
+    pub worker_of: Option<AttemptId>,
 }
 
 impl Spec {
@@ -48,6 +50,7 @@ impl Spec {
             parent,
             native: None,
             host: Host::Shell,
+            worker_of: None,
         }
     }
 }
@@ -107,7 +110,7 @@ pub fn create(turn: &mut Turn<'_>, spec: Spec) -> Result<Course> {
         parent: spec.parent,
         native: spec.native,
         host: spec.host,
-        worker_of: None,
+        worker_of: spec.worker_of,
         status: Status::Created,
         version: 1,
         created_at: turn.at(),
@@ -130,23 +133,37 @@ pub fn new(turn: &mut Turn<'_>, spec: Spec) -> Result<Decision<Stands>> {
     Ok(Decision::new(course.events, stands))
 }
 
+/// A run that begins now; what the one before waits for, and what its gates say, goes on in it.
+///
+/// # Errors
+/// The system gives no random bytes.
+pub fn next_run(
+    turn: &mut Turn<'_>,
+    session: &Session,
+    cursor: Name,
+    context_manifest: Vec<ManifestEntry>,
+    before: Option<&Run>,
+) -> Result<Run> {
+    Ok(Run {
+        id: turn.id()?,
+        session: session.id.clone(),
+        task_mode: session.task_mode.clone(),
+        resource: session.resource.clone(),
+        cursor,
+        context_manifest,
+        pending: before.map_or_else(Outlook::default, |run| run.pending.clone()),
+        status: RunStatus::Running,
+        outcome: None,
+        resumed_from: before.map(|run| run.id.clone()),
+        started_at: turn.at(),
+        ended_at: None,
+    })
+}
+
 /// The first run of a session: it runs, and its bindings are kept.
 fn run_first(turn: &mut Turn<'_>, course: &mut Course, cursor: Name, bindings: Bindings) -> Result<()> {
     course.go(Status::Running)?;
-    let run = Run {
-        id: turn.id()?,
-        session: course.session.id.clone(),
-        task_mode: course.session.task_mode.clone(),
-        resource: course.session.resource.clone(),
-        cursor,
-        context_manifest: Vec::new(),
-        pending: Outlook::default(),
-        status: RunStatus::Running,
-        outcome: None,
-        resumed_from: None,
-        started_at: turn.at(),
-        ended_at: None,
-    };
+    let run = next_run(turn, &course.session, cursor, Vec::new(), None)?;
     course.begin(run.clone());
     let saved = Saved {
         session: &course.session,
