@@ -116,3 +116,6 @@ impl History {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

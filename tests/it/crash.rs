@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::faults::tools::{Random, acknowledged, assert_kept, assert_sound, count, kind, records};
-use crate::harness::{Packet, Project, Ran};
+use crate::harness::{Packet, Project, Ran, report};
 
 const WRITERS: usize = 4;
 
@@ -155,7 +155,7 @@ fn killed_writers_lose_nothing_acknowledged_and_apply_nothing_twice() {
     let twice: Vec<_> = operations(&field.project).into_iter().filter(|(_, times)| *times != 1).collect();
     assert!(twice.is_empty(), "applied more than once: {twice:?}");
     let ran = field.project.nf(&["doctor", "--json"]).expect(0);
-    let errors: Vec<Value> = ran.json()["data"]["findings"].as_array().cloned().unwrap_or_default();
+    let errors: Vec<Value> = report(&ran.json())["findings"].as_array().cloned().unwrap_or_default();
     let known = ["blob_uncited", "unfinished", "packets", "modes", "torn_kept"];
     let odd: Vec<&Value> =
         errors.iter().filter(|finding| !known.contains(&finding["code"].as_str().unwrap_or(""))).collect();

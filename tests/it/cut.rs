@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use crate::faults::tools::{LOOP, Random, Steps, assert_sound, count, kind, picture, records, twin};
-use crate::harness::Project;
+use crate::harness::{Project, report};
 
 const SEGMENT: &str = ".novelforge/log/00000001.jsonl";
 const HEAD: &str = ".novelforge/head";
@@ -154,7 +154,7 @@ fn said(project: &Project) -> (i32, i32, BTreeSet<String>) {
     let mut findings = BTreeSet::new();
     for ran in [&verify, &doctor] {
         let document = ran.json();
-        let list = document["data"]["findings"].as_array().cloned().unwrap_or_default();
+        let list = report(&document)["findings"].as_array().cloned().unwrap_or_default();
         findings.extend(list.iter().map(|finding| finding["what"].to_string()));
         findings.extend(document["error"]["message"].as_str().map(str::to_owned));
     }

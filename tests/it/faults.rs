@@ -26,7 +26,7 @@ fn keyed<'a>(command: &[&'a str]) -> Vec<&'a str> {
 /// The codes of what `doctor` finds.
 fn found(project: &Project) -> Vec<String> {
     let report = project.nf(&["doctor", "--json"]).json();
-    let findings = report["data"]["findings"].as_array().cloned().unwrap_or_default();
+    let findings = crate::harness::report(&report)["findings"].as_array().cloned().unwrap_or_default();
     findings.iter().filter_map(|finding| Some(finding["code"].as_str()?.to_owned())).collect()
 }
 

@@ -52,6 +52,11 @@ impl Ran {
     }
 }
 
+/// The report of a document: its data, or the details of its error where the command is not content.
+pub fn report(document: &Value) -> &Value {
+    if document["ok"] == true { &document["data"] } else { &document["error"]["details"] }
+}
+
 impl From<Output> for Ran {
     fn from(output: Output) -> Self {
         Self {
