@@ -133,9 +133,7 @@ impl Consume {
         let changed = changed.into_inner();
         Done::written(answer, |consumed| {
             let passes = consumed.outcome.polarity == Polarity::Pass;
-            let note = consumed.gate.is_none().then(|| {
-                format!("no gate moved: the result is for {}, not {}", consumed.own_gate, self.consumer)
-            });
+            let note = consumed.gate.is_none().then(|| no_gate(&consumed.own_gate, &self.consumer));
             ConsumeReport { consumed, note, changed, not_passing: exit_verdict && !passes }
         })
     }
@@ -221,6 +219,15 @@ impl Consume {
             bindings: carry(&newest, &facts.declared),
         };
         consume(turn, consuming)
+    }
+}
+
+/// Why no gate moved.
+fn no_gate(own: &Name, consumer: &Name) -> String {
+    if own == consumer {
+        format!("{own} is no gate of this session's run")
+    } else {
+        format!("no gate moved: the result is for {own}, not {consumer}")
     }
 }
 

@@ -235,7 +235,14 @@ impl Doctor {
         } else {
             Vec::new()
         };
-        let findings = opened.store.findings();
+        // What could not be mended is a finding; what a look alone would not see is among it.
+        let (done, mut findings): (Vec<Finding>, Vec<Finding>) =
+            done.into_iter().partition(|finding| finding.severity == Severity::Note);
+        for found in opened.store.findings() {
+            if !findings.iter().any(|left| left.code == found.code) {
+                findings.push(found);
+            }
+        }
         let unsure = |finding: &Finding| ["lock_not_exclusive", "lock_busy"].contains(&finding.code.as_str());
         let lock_excludes = self.selftest.then(|| !findings.iter().any(unsure));
         Ok(Done::of(&DoctorReport { done, findings, lock_excludes }))

@@ -21,9 +21,11 @@ use crate::model::job::{Job, Place};
 use crate::model::result::{Judgement, Shared};
 use crate::model::run::Run;
 use crate::model::session::Session;
+use crate::model::state::State;
 use crate::model::yaml;
-use crate::rules::checkpoint::{self, Saved, carry, loosen, of_places, rebind};
+use crate::rules::checkpoint::{self, Saved, carry, loosen, moved, of_places, rebind};
 use crate::rules::freeze::{Frozen, MAX_INPUT, WARN_INPUT, freeze, no_stored_result};
+use crate::rules::intake::nonces;
 use crate::rules::jobfile;
 use crate::rules::lease;
 use crate::rules::once::earlier;
@@ -120,7 +122,7 @@ impl Freeze {
                     Some(session) => load::newest_bindings(&opened.store, state, &session)?,
                     None => Bindings::default(),
                 };
-                gather(&opened, &value, &held)
+                gather(&opened, state, &value, &held)
             },
             |turn, facts: &Facts| {
                 let session = session_of(ctx, turn.state)?;
@@ -139,7 +141,7 @@ impl Freeze {
 }
 
 /// Freezing needs no session; where there are some, it is the only one's, or the one that is named.
-fn session_of(ctx: &Context, state: &crate::model::state::State) -> Result<Option<Session>> {
+fn session_of(ctx: &Context, state: &State) -> Result<Option<Session>> {
     match ctx.session(state) {
         Ok(session) => Ok(Some(session)),
         Err(error) if error.kind == Kind::NoCandidate => Ok(None),
@@ -147,7 +149,21 @@ fn session_of(ctx: &Context, state: &crate::model::state::State) -> Result<Optio
     }
 }
 
-fn gather(opened: &Opened, value: &Value, held: &Bindings) -> Result<Gathered<Facts>> {
+/// Refuses what holds the nonce of an attempt: a packet or an answer is no text to be judged, and the secret
+/// of one reviewer is nothing for another.
+fn no_nonce<'a>(state: &State, texts: impl Iterator<Item = (&'a str, &'a [u8])>) -> Result<()> {
+    for (name, bytes) in texts {
+        let known = |nonce: &String| state.attempt_of_nonce(&Hash::of(nonce.as_bytes())).is_some();
+        if nonces(bytes).iter().take(100).any(known) {
+            return Err(Error::new(Kind::NotBlind, format!("{name} holds the nonce of a packet"))
+                .because("a packet or an answer is in it")
+                .fix("leave it out of the job"));
+        }
+    }
+    Ok(())
+}
+
+fn gather(opened: &Opened, state: &State, value: &Value, held: &Bindings) -> Result<Gathered<Facts>> {
     let spec = jobfile::job(value, &|reference| find_contract(&opened.store, reference))?;
     let mut reader = Reader::new(&opened.project);
     let mut contents: BTreeMap<Name, Vec<u8>> = BTreeMap::new();
@@ -162,6 +178,8 @@ fn gather(opened: &Opened, value: &Value, held: &Bindings) -> Result<Gathered<Fa
         contents.insert(artifact.name.clone(), bytes);
     }
     let frozen = freeze(&spec, &contents)?;
+    no_nonce(state, contents.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())))?;
+    no_nonce(state, [("the job file", frozen.blob().as_slice())].into_iter())?;
     let declared = reader.declared(&config(&opened.store)?, held)?;
     let blobs = contents.into_values().chain([frozen.blob()]).collect();
     let mut gathered = Gathered::of(Facts { frozen, declared });
@@ -208,7 +226,9 @@ fn decide(
         let fresh = of_places(&job.places);
         // A rejected text is there to be repaired: freezing it again binds it no tighter.
         let fresh = if rejected { loosen(&fresh, &job.places) } else { fresh };
-        let bindings = rebind(&carry(&newest, &facts.declared), &fresh);
+        let before = held.as_ref().map(|held| held.places.as_slice()).unwrap_or_default();
+        let kept = moved(&carry(&newest, &facts.declared), before, &job.places);
+        let bindings = rebind(&kept, &fresh);
         // The same text frozen again changes nothing that a checkpoint would hold.
         if bindings != newest || held.is_none() {
             let pending = CheckpointPending::default();

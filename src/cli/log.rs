@@ -3,10 +3,10 @@
 use clap::Args;
 use serde_json::Value;
 
-use super::ctx::{Context, kind_of};
+use super::ctx::{Context, Opened, kind_of};
 use super::output::{Done, Report, when};
 use super::show::any_id;
-use crate::error::Result;
+use crate::error::{Kind, Result};
 use crate::model::event::Record;
 use crate::model::time::Time;
 
@@ -77,17 +77,8 @@ impl Log {
             None => None,
             Some(text) => Some(any_id(&opened.store.read()?.state, kind_of(text)?, text)?),
         };
-        let mut records: Vec<Record> = Vec::new();
-        for record in opened.store.records_back()? {
-            let record = record?;
-            if wanted.as_ref().is_none_or(|id| names(&record, id)) {
-                records.push(record);
-            }
-            if records.len() == self.limit as usize {
-                break;
-            }
-        }
-        records.reverse();
+        let wanted = |record: &Record| wanted.as_ref().is_none_or(|id| names(record, id));
+        let (records, notes) = self.records(ctx, &opened, &wanted)?;
         let lines = records.iter().map(|record| Line {
             seq: record.seq,
             at: record.at,
@@ -96,7 +87,35 @@ impl Log {
         });
         let mut done = Done::of(&LogReport { lines: lines.collect(), now: (opened.source.moment)().wall });
         done.lines = Some(records.iter().filter_map(|record| serde_json::to_string(record).ok()).collect());
-        Ok(done)
+        Ok(done.warned(notes))
+    }
+
+    /// The newest records that are wanted, oldest first. Behind damage nothing is sure, so that a damaged log
+    /// is read from its beginning.
+    fn records(
+        &self,
+        ctx: &Context,
+        opened: &Opened,
+        wanted: &dyn Fn(&Record) -> bool,
+    ) -> Result<(Vec<Record>, Vec<String>)> {
+        let limit = self.limit as usize;
+        let back = opened.store.records_back().and_then(|records| {
+            let kept = records.filter(|record| record.as_ref().map_or(true, wanted));
+            kept.take(limit).collect::<Result<Vec<Record>>>()
+        });
+        match back {
+            Ok(mut records) => {
+                records.reverse();
+                Ok((records, Vec::new()))
+            }
+            Err(error) if error.kind == Kind::Damaged && ctx.global.allow_damaged => {
+                let sound = opened.store.records(1).map_while(Result::ok);
+                let mut records: Vec<Record> = sound.filter(|record| wanted(record)).collect();
+                records.drain(..records.len().saturating_sub(limit));
+                Ok((records, vec![format!("{error}; only what comes before the damage is shown")]))
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -125,6 +125,10 @@ pub fn command() -> clap::Command {
 
 /// Runs one command and gives the exit code of the process.
 pub fn run(edge: Edge) -> u8 {
+    output::ended(answered(edge))
+}
+
+fn answered(edge: Edge) -> u8 {
     let json = edge.arguments.iter().any(|argument| argument == "--json");
     let parsed = command().try_get_matches_from(&edge.arguments).and_then(|matches| {
         let schema = schema_of(&matches);

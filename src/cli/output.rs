@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::ctx::Global;
-use crate::error::{Body, Error, Result};
+use crate::error::{Body, Error, Kind, Result};
 use crate::model::event::Event;
 use crate::model::time::Time;
 use crate::store::{Answer, Position};
@@ -227,15 +227,39 @@ fn styled(color: AnsiColor, word: &str, rest: &str) -> String {
 /// Writes to stdout; a closed pipe ends quietly.
 pub fn out(text: &str) {
     let mut stdout = anstream::stdout().lock();
-    // Nobody is left to tell when the reader is gone.
-    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    noted(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()));
+}
+
+/// The first failed write to stdout: an answer that nobody got is no success.
+static LOST: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+
+/// Remembers a failed write. A reader that is gone ends quietly: nobody is left to tell.
+fn noted(written: std::io::Result<()>) {
+    match written {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            let _ = LOST.set(error.to_string());
+        }
+        _ => {}
+    }
+}
+
+/// The exit code when all is printed: a lost answer turns success into a failure.
+pub fn ended(code: u8) -> u8 {
+    match LOST.get() {
+        Some(cause) if code == 0 => {
+            let error = Error::new(Kind::Io, "the answer could not be written to standard output")
+                .because(cause.clone())
+                .fix("what was recorded stands; run the command again with the same --op, or nf status");
+            failed(false, false, String::new(), &error)
+        }
+        _ => code,
+    }
 }
 
 /// Writes to stdout byte for byte: what is in a packet or a document is not taken for colour and dropped.
 fn exactly(text: &str) {
     let mut stdout = std::io::stdout().lock();
-    // Nobody is left to tell when the reader is gone.
-    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    noted(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()));
 }
 
 /// Writes a line to stderr.

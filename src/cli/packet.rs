@@ -104,7 +104,7 @@ impl Packet {
     /// Those of the rule and the store; `io` for the file.
     pub fn run(self, ctx: &Context) -> Result<Done> {
         let opened = ctx.open()?;
-        if let Some(path) = &self.out {
+        if let Some(path) = self.out.as_ref().filter(|path| path.as_os_str() != "-") {
             opened.project.not_in_store(&ctx.folder.join(path))?;
             free_for_packet(&ctx.folder.join(path))?;
         }
@@ -112,6 +112,8 @@ impl Packet {
             "packet",
             json!({"what": self.what, "for": self.transport, "gate": self.gate, "run": ctx.global.run}),
         );
+        // As elsewhere, - is the standard stream.
+        let out = self.out.clone().filter(|path| path.as_os_str() != "-");
         let answer = opened.transact(
             &request,
             |state| self.gather(ctx, &opened, state),
@@ -123,7 +125,7 @@ impl Packet {
             Some(sent) if !dry_run => Some(self.kept(&opened, sent)?),
             _ => None,
         };
-        let out = match (&packet, &self.out) {
+        let out = match (&packet, &out) {
             (Some(text), Some(path)) => {
                 write_secret(&ctx.folder.join(path), text)
                     .map_err(|error| error.fix("the packet is out; nf packet --out FILE shows it again"))?;

@@ -206,7 +206,7 @@ fn observe(opened: &Opened, reader: &mut Reader<'_>, bindings: &Bindings) -> Obs
             }
             Err(why) => (Err(why), None),
         };
-        observed.artifacts.insert(artifact.name.clone(), (seen, difference));
+        observed.artifacts.insert(artifact.place(), (seen, difference));
     }
     let mut hash = |path: &str, pointer: Option<&str>| {
         reader.hash(path, pointer).map_err(|error| error.cause.unwrap_or(error.message))

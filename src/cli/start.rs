@@ -12,6 +12,7 @@ use crate::model::id::{IdKind, Name};
 use crate::model::run::Run;
 use crate::model::session::Session;
 use crate::model::state::State;
+use crate::rules::resume::not_current;
 use crate::rules::session::{Before, Stands, start, start_from};
 use crate::store::Gathered;
 
@@ -88,6 +89,12 @@ impl Start {
                 (_, _, Some(from)) => {
                     let before = before(turn.state, from)?;
                     ctx.expect_version(&before.session)?;
+                    match ctx.expected_run(turn.state)? {
+                        Some(run) if before.session.run.as_ref() != Some(&run) => {
+                            return Err(not_current(&before.session, &run));
+                        }
+                        _ => {}
+                    }
                     start_from(turn, before, declared.clone())
                 }
                 _ => Err(Error::new(Kind::Usage, "start needs --resource and --task, or --from")),

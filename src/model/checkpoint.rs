@@ -59,6 +59,16 @@ pub struct BoundArtifact {
     pub binding: BindingKind,
 }
 
+/// Where a bound artifact stands: its name, path and lines.
+pub type ArtifactPlace = (Name, String, Option<(u64, u64)>);
+
+impl BoundArtifact {
+    /// Where it stands: two texts may have one name, and each is bound.
+    pub fn place(&self) -> ArtifactPlace {
+        (self.name.clone(), self.path.clone(), self.lines)
+    }
+}
+
 /// A file that carries authority over the work (Canon, a lock, a bundle).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct BoundAuthority {

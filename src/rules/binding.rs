@@ -306,6 +306,17 @@ fn leakage_check(claim: &Claim, frozen: &FrozenJob) -> Check {
         let inside = frozen.forbidden().find(output).into_iter().map(|pointer| format!("/output{pointer}"));
         found.extend(inside);
     }
+    // The nonce is a secret of the attempt: it stands in the member nf and nowhere else.
+    let texts = [
+        claim.output.as_ref().map(Value::to_string),
+        claim.reason.clone(),
+        claim.name.clone(),
+        claim.provider.clone(),
+        claim.model.clone(),
+    ];
+    if !claim.nonce.is_empty() && texts.iter().flatten().any(|text| text.contains(&claim.nonce)) {
+        found.push("the nonce, outside /nf".to_owned());
+    }
     found.sort();
     found.dedup();
     let got = if found.is_empty() {

@@ -109,7 +109,7 @@ fn compared<'a>(
 }
 
 fn artifact_fault(resume: &Resume, artifact: &BoundArtifact) -> Option<String> {
-    let (seen, difference) = resume.observed.artifacts.get(&artifact.name)?;
+    let (seen, difference) = resume.observed.artifacts.get(&artifact.place())?;
     let got = seen.as_ref().ok()?;
     (*got != artifact.hash).then(|| {
         let how = difference.map_or("", super::resume::Difference::words);
@@ -132,7 +132,7 @@ fn artifacts_check(resume: &Resume) -> Check {
 }
 
 fn context_faults(resume: &Resume) -> Vec<String> {
-    let unreadable = |artifact: &BoundArtifact| match resume.observed.artifacts.get(&artifact.name) {
+    let unreadable = |artifact: &BoundArtifact| match resume.observed.artifacts.get(&artifact.place()) {
         Some((Ok(_), _)) => None,
         Some((Err(why), _)) => Some(format!("{} ({}): {why}", artifact.name, artifact.path)),
         None => Some(format!("{} ({}): not read", artifact.name, artifact.path)),

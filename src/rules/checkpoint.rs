@@ -37,9 +37,9 @@ pub fn carry(newest: &Bindings, declared: &Bindings) -> Bindings {
 }
 
 /// The bindings with others put in under their names: what `freeze` does for its artifacts and
-/// `checkpoint save` for what it names.
+/// `checkpoint save` for what it names. Two texts of one name stand in two places and are bound both.
 pub fn rebind(held: &Bindings, fresh: &Bindings) -> Bindings {
-    fn put<T: Clone>(held: &mut Vec<T>, fresh: &[T], name: impl Fn(&T) -> &Name) {
+    fn put<T: Clone, K: PartialEq>(held: &mut Vec<T>, fresh: &[T], name: impl Fn(&T) -> K) {
         for item in fresh {
             match held.iter_mut().find(|old| name(old) == name(item)) {
                 Some(old) => *old = item.clone(),
@@ -48,11 +48,11 @@ pub fn rebind(held: &Bindings, fresh: &Bindings) -> Bindings {
         }
     }
     let mut all = held.clone();
-    put(&mut all.artifacts, &fresh.artifacts, |item| &item.name);
-    put(&mut all.authority, &fresh.authority, |item| &item.name);
-    put(&mut all.compatibility, &fresh.compatibility, |item| &item.name);
-    put(&mut all.approvals, &fresh.approvals, |item| &item.reference);
-    put(&mut all.capabilities, &fresh.capabilities, |item| item);
+    put(&mut all.artifacts, &fresh.artifacts, BoundArtifact::place);
+    put(&mut all.authority, &fresh.authority, |item| item.name.clone());
+    put(&mut all.compatibility, &fresh.compatibility, |item| item.name.clone());
+    put(&mut all.approvals, &fresh.approvals, |item| item.reference.clone());
+    put(&mut all.capabilities, &fresh.capabilities, Name::clone);
     all
 }
 
@@ -68,11 +68,26 @@ pub fn of_places(places: &[Place]) -> Bindings {
     Bindings { artifacts: artifacts.collect(), ..Bindings::default() }
 }
 
+/// The bindings without artifacts that stood elsewhere before: their texts were frozen again where they
+/// stand now.
+pub fn moved(held: &Bindings, before: &[Place], now: &[Place]) -> Bindings {
+    let mut all = held.clone();
+    let gone = |artifact: &BoundArtifact| {
+        let at = |place: &Place| {
+            (&place.name, &place.path, place.lines) == (&artifact.name, &artifact.path, artifact.lines)
+        };
+        before.iter().any(at) && !now.iter().any(at)
+    };
+    all.artifacts.retain(|artifact| !gone(artifact));
+    all
+}
+
 /// The bindings with some artifacts loosened: a rejected text is expected to change.
 pub fn loosen(held: &Bindings, judged: &[Place]) -> Bindings {
     let mut all = held.clone();
     for artifact in &mut all.artifacts {
-        if judged.iter().any(|place| place.name == artifact.name) {
+        let same = |place: &Place| place.name == artifact.name && place.path == artifact.path;
+        if judged.iter().any(same) {
             artifact.binding = BindingKind::Context;
         }
     }

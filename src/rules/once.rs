@@ -151,7 +151,7 @@ pub fn consume(turn: &mut Turn<'_>, consume: Consume) -> Result<Decision<Consume
     if checked.standing == Standing::Contested && consume.contested.is_none() {
         return Err(contested(turn.state, result));
     }
-    newest_question(&consume)?;
+    newest_question(turn.state, &consume)?;
     let checks = consume.evidence.checks();
     if !failed(&checks).is_empty() {
         return Err(super::refusal::binding_error(&consume.evidence.job.id, checks));
@@ -163,18 +163,44 @@ fn not_consumable(result: &ResultId, why: &str) -> Error {
     Error::new(Kind::NotConsumable, format!("result {result} cannot be consumed")).because(why)
 }
 
-/// A gate waits for the question that was last sent for it: the answer to an earlier one moves it no more.
-fn newest_question(consume: &Consume) -> Result<()> {
-    let (own, run) = (&consume.evidence.handoff, &consume.acting.1);
-    let gate = run.pending.gates.get(&consume.consumer).filter(|_| consume.consumer == own.gate);
-    match gate.and_then(|gate| gate.handoff.as_ref()) {
-        Some(newest) if *newest != own.id => {
-            let why = format!("gate {} waits for handoff {newest}, which was sent later", own.gate);
-            Err(not_consumable(&consume.evidence.result.id, &why)
-                .fix(format!("nf show {newest}; the answer to an earlier question moves no gate")))
-        }
-        _ => Ok(()),
+/// A gate waits for the question that was last sent for it, by the session that asked or one begun from it:
+/// the answer to an earlier question moves it no more, and a stranger's session not at all.
+fn newest_question(state: &State, consume: &Consume) -> Result<()> {
+    let (own, (acting, run)) = (&consume.evidence.handoff, &consume.acting);
+    if consume.consumer != own.gate {
+        return Ok(());
     }
+    let result = &consume.evidence.result;
+    let newest = run.pending.gates.get(&own.gate).and_then(|gate| gate.handoff.as_ref());
+    let newest = newest.and_then(|id| state.get::<Handoff>(id));
+    match newest {
+        // The same question, whoever sent it: its one answer serves.
+        Some(newest) if newest.fingerprint == result.fingerprint => Ok(()),
+        Some(newest) => {
+            let why = format!("gate {} waits for handoff {}, which was sent later", own.gate, newest.id);
+            Err(not_consumable(&result.id, &why)
+                .fix(format!("nf show {}; the answer to an earlier question moves no gate", newest.id)))
+        }
+        None if acting.id == own.source_session || descends(state, acting, &own.source_session) => Ok(()),
+        None => {
+            let why = format!("session {} asked the question, not {}", own.source_session, acting.id);
+            Err(not_consumable(&result.id, &why).fix(format!("give --session {}", own.source_session)))
+        }
+    }
+}
+
+/// Whether a session was begun from another, over any number of generations.
+fn descends(state: &State, session: &Session, from: &SessionId) -> bool {
+    let mut next = session.parent.clone();
+    let mut steps = 0;
+    while let Some(id) = next.filter(|_| steps < 1000) {
+        if id == *from {
+            return true;
+        }
+        steps += 1;
+        next = state.get::<Session>(&id).and_then(|parent| parent.parent);
+    }
+    false
 }
 
 fn contested(state: &State, result: &StoredResult) -> Error {

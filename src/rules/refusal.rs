@@ -1,6 +1,6 @@
 //! The words of refusals: what a reply's sender is told, with the place, want and got, and what to do.
 
-use super::intake::IntakeFault;
+use super::intake::{IntakeFault, nonces};
 use crate::error::{Error, Kind};
 use crate::model::check::{Check, failed};
 use crate::model::id::JobId;
@@ -8,6 +8,8 @@ use crate::model::result::{History, StoredResult};
 
 /// The error of a failed intake.
 pub fn intake_error(fault: &IntakeFault) -> Error {
+    // A nonce is shown nowhere but in its packet, and an ambiguous reply is printed.
+    let found: Vec<String> = fault.found.iter().map(|text| without_nonces(text)).collect();
     let place = match (fault.line, fault.column) {
         (Some(line), Some(column)) => format!("line {line}, column {column}"),
         _ => fault.offset.map_or_else(String::new, |offset| format!("byte {offset}")),
@@ -16,15 +18,18 @@ pub fn intake_error(fault: &IntakeFault) -> Error {
         .fix(format!("ask the reviewer: {}", fault.ask))
         .details(serde_json::json!({
             "reason": fault.reason, "line": fault.line, "column": fault.column, "offset": fault.offset,
-            "pointer": fault.pointer, "found": fault.found, "ask": fault.ask,
+            "pointer": fault.pointer, "found": found, "ask": fault.ask,
         }));
-    match (place.is_empty(), fault.found.is_empty()) {
+    match (place.is_empty(), found.is_empty()) {
         (true, true) => error.because(fault.reason.word()),
         (false, true) => error.because(format!("{}: {place}", fault.reason.word())),
-        (_, false) => {
-            error.because(format!("{}: {}", fault.reason.word(), fault.found.join("\n       and: ")))
-        }
+        (_, false) => error.because(format!("{}: {}", fault.reason.word(), found.join("\n       and: "))),
     }
+}
+
+/// A text in which every nonce is blanked.
+fn without_nonces(text: &str) -> String {
+    nonces(text.as_bytes()).iter().fold(text.to_owned(), |text, nonce| text.replace(nonce, "(nonce)"))
 }
 
 /// The error of a failed binding.

@@ -11,7 +11,7 @@ use super::lifecycle::{self, Course};
 use super::session::next_run;
 use crate::error::{Error, Kind, Result};
 use crate::model::check::{Check, failed};
-use crate::model::checkpoint::{Bindings, Boundary, Checkpoint, CheckpointPending};
+use crate::model::checkpoint::{ArtifactPlace, Bindings, Boundary, Checkpoint, CheckpointPending};
 use crate::model::decision::{Decision, Turn};
 use crate::model::handoff::{Attempt, AttemptState, Handoff};
 use crate::model::hash::Hash;
@@ -40,8 +40,8 @@ pub type Seen = std::result::Result<Hash, String>;
 /// What the bound files say now, by binding name.
 #[derive(Debug, Clone, Default)]
 pub struct Observed {
-    /// Artifacts: hash of the slice, and how a changed one differs.
-    pub artifacts: BTreeMap<Name, (Seen, Option<Difference>)>,
+    /// Artifacts by place: hash of the slice, and how a changed one differs.
+    pub artifacts: BTreeMap<ArtifactPlace, (Seen, Option<Difference>)>,
     /// Authority files.
     pub authority: BTreeMap<Name, Seen>,
     /// Recorded versions.
@@ -283,7 +283,7 @@ fn pending_error(handoff: &Handoff, attempt: Option<&Attempt>, checks: &[Check])
 fn manifest(resume: &Resume) -> (Vec<ManifestEntry>, Vec<Name>) {
     let mut reread = Vec::new();
     let entries = resume.bindings.artifacts.iter().map(|artifact| {
-        let now = resume.observed.artifacts.get(&artifact.name).and_then(|(seen, _)| seen.as_ref().ok());
+        let now = resume.observed.artifacts.get(&artifact.place()).and_then(|(seen, _)| seen.as_ref().ok());
         let hash = now.copied().unwrap_or(artifact.hash);
         if hash != artifact.hash {
             reread.push(artifact.name.clone());

@@ -29,6 +29,7 @@ impl Store {
     /// # Errors
     /// There is a store already; the lock does not exclude others; the folder cannot be made or synced.
     pub fn init(root: &Path, init: &InitOptions, options: Options, source: &Source) -> Result<Self> {
+        not_foreign(root)?;
         let access = Access::new(init.shared);
         make_root(root, access)?;
         let gone = || Error::new(Kind::Io, format!("{} vanished", root.display()));
@@ -53,6 +54,33 @@ impl Store {
         sync_parent(root)?;
         Self::open(root, options)
     }
+}
+
+/// Names that a store, whole or half made, may have in it.
+const MEMBERS: [&str; 8] =
+    [INFO, lock::LOCK, "head", "index", "config.yaml", "POISON", ".gitignore", ".gitattributes"];
+
+/// Refuses a folder that is somebody's and no store, before anything is written: one inside another store,
+/// or one that holds anything but what a half-made store holds (the lock is made first).
+fn not_foreign(root: &Path) -> Result<()> {
+    let whole = std::path::absolute(root).unwrap_or_else(|_| root.to_path_buf());
+    if let Some(outer) = whole.ancestors().skip(1).find(|folder| folder.join(INFO).is_file()) {
+        return Err(Error::new(Kind::BadInput, format!("{} lies inside a store", root.display()))
+            .because(format!("{} is one", outer.display()))
+            .fix("make the store in the project's folder"));
+    }
+    let Ok(entries) = std::fs::read_dir(root) else { return Ok(()) };
+    let names: Vec<String> =
+        entries.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned())).collect();
+    let known = |name: &String| MEMBERS.contains(&name.as_str()) || FOLDERS.contains(&name.as_str());
+    let begun = names.iter().any(|name| name == lock::LOCK || name == INFO);
+    if names.is_empty() || begun && names.iter().all(known) {
+        return Ok(());
+    }
+    let other = names.iter().find(|name| !known(name)).or(names.first()).cloned().unwrap_or_default();
+    Err(Error::new(Kind::BadInput, format!("{} is not empty and is no store", root.display()))
+        .because(format!("it holds {other}"))
+        .fix("give an empty folder, or none: nf init makes .novelforge"))
 }
 
 fn make_root(root: &Path, access: Access) -> Result<()> {

@@ -35,7 +35,7 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     /// Runs a command until it ends by itself, killing it at random moments; each try is the same request
-    /// with the same operation key. An unkilled answer is an acknowledgement.
+    /// with the same operation key. A whole answer is an acknowledgement, even that of a killed process.
     fn run(&mut self, line: &str) -> Ran {
         self.step += 1;
         let op = format!("op/{}/{}", self.number, self.step);
@@ -80,8 +80,20 @@ impl Writer<'_> {
         if quicker || output.status.code().is_some() {
             return Some(output.into());
         }
+        self.told(&output.into());
         let _ = self.field.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
         None
+    }
+
+    /// A killed run that had printed its whole answer had acknowledged it: the record is in the log already,
+    /// before the same command is tried again. (Others append meanwhile: the log may end in half a line.)
+    fn told(&self, ran: &Ran) {
+        let Some((seq, hash)) = acknowledged(ran) else { return };
+        let log = self.field.project.log();
+        let own = format!("\"hash\":\"{hash}\"}}\n");
+        let there = log.windows(own.len()).any(|bytes| bytes == own.as_bytes());
+        assert!(there, "record {seq} was acknowledged by a killed process and is not there: {}", ran.stdout);
+        self.field.kept.lock().expect("kept").push((seq, hash));
     }
 
     /// The whole loop in a session of its own, again and again while there are kills to come.
@@ -179,9 +191,12 @@ fn a_writer_killed_at_each_system_call_is_before_or_after() {
                 let what = format!("{name}: killed at {call} {when} of {calls}");
                 let ran = strace.inject(&project, &words, call, "signal=KILL", when);
                 assert_eq!(ran.code, -1, "{what}: {}", ran.stderr);
+                let told: Vec<_> = acknowledged(&ran).into_iter().collect();
+                assert_kept(&project, &told);
                 project.nf(&["verify"]).expect(0);
                 let again = project.nf(&words);
                 assert_eq!((again.code, kind(&again).as_str()), (0, ""), "{what}: {}", again.stdout);
+                assert!(told.is_empty() || told == Vec::from_iter(acknowledged(&again)), "{what}");
                 assert_eq!(operations(&project).get("once"), Some(&1), "{what}");
                 assert_sound(&project);
             }

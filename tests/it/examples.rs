@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::harness::{NF, Project, Ran};
+use crate::harness::{NF, Project, Ran, skipped};
 
 /// Every file in `examples/`, and the test that runs it.
 const RUN: &[(&str, &str)] = &[
@@ -48,8 +48,8 @@ pub fn python(modules: &str) -> Option<PathBuf> {
             return Some(python);
         }
     }
-    assert!(std::env::var_os("NF_NEED_PYTHON").is_none(), "no python3 with {modules}");
-    eprintln!("SKIPPED: no python3 with {modules} (pip install {})", modules.replace(',', ""));
+    let install = modules.replace(',', "");
+    skipped("NF_NEED_PYTHON", &format!("no python3 has {modules} (pip install {install})"));
     None
 }
 

@@ -14,6 +14,14 @@ pub const JOB: &str = include_str!("../fixtures/cases/job.yaml");
 /// The chapter that it is about (public domain).
 pub const CHAPTER: &str = include_str!("../fixtures/cases/ch01.md");
 
+/// Says that a test is skipped, and why. Where this variable is set, the machine is said to have what is
+/// missing, and the test fails instead: `.ci/run` sets it for everything that it finds or installs.
+#[track_caller]
+pub fn skipped(need: &str, why: &str) {
+    assert!(std::env::var_os(need).is_none(), "{need} is set, and {why}");
+    eprintln!("SKIPPED: {why}");
+}
+
 /// A folder of its own with a project in it.
 pub struct Project {
     folder: tempfile::TempDir,

@@ -1,6 +1,7 @@
 //! The one integration crate: every test runs the real binary on a real store in a folder of its own.
 
 mod cases;
+mod checkpoints;
 mod consume;
 mod contracts;
 mod crash;
@@ -17,7 +18,9 @@ mod hostile;
 mod json;
 mod late;
 mod lifecycle;
+mod mended;
 mod ops;
+mod packets;
 mod race;
 mod reading;
 mod relay;
@@ -26,3 +29,4 @@ mod resume;
 mod streams;
 mod suites;
 mod tidy;
+mod verify;

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::expect::{answer, done, events_of, failed, names, recorded, records, refused};
+use crate::expect::{answer, done, events_of, failed, names, recorded, records, refused, shown};
 use crate::harness::{CHAPTER, JOB, Packet, Project, Ran};
 
 const GATE: &str = "gate/novel/pride/ch01/reader_reaction";
@@ -16,15 +16,17 @@ enum Stage {
     Frozen,
     Asked,
     Answered,
+    Contested,
     Idle,
     Stale,
 }
 
-use Stage::{Answered, Asked, Empty, Frozen, Idle, Stale, Started};
+use Stage::{Answered, Asked, Contested, Empty, Frozen, Idle, Stale, Started};
 
 struct Scene {
     project: Project,
     session: String,
+    checkpoint: String,
     packet: Option<Packet>,
 }
 
@@ -32,12 +34,17 @@ fn scene(stage: Stage) -> Scene {
     let project = Project::new();
     project.write("canon.md", "Canon.\n");
     let session = if stage == Empty { String::new() } else { project.start() };
-    let reached = |wanted: Stage| stage >= wanted && stage <= Answered;
+    let reached = |wanted: Stage| stage >= wanted && stage <= Contested;
     if reached(Frozen) {
         project.nf(&["freeze", "job.yaml"]).expect(0);
     }
     let packet = reached(Asked).then(|| Packet::read(&project.nf(&["packet"]).expect(0).stdout));
-    if let (true, Some(packet)) = (reached(Answered), &packet) {
+    if let (true, Some(packet)) = (stage == Answered, &packet) {
+        answer(&project, packet, "reject");
+    }
+    if let (true, Some(packet)) = (stage == Contested, &packet) {
+        let invalid = packet.verdict("accept").replace("0.7", "7");
+        recorded(&project, &["reply"], invalid.as_bytes(), 5, "semantic_invalid");
         answer(&project, packet, "reject");
     }
     if stage == Idle {
@@ -46,28 +53,122 @@ fn scene(stage: Stage) -> Scene {
     if stage == Stale {
         project.nf(&["session", "move", &session, "stale"]).expect(0);
     }
-    Scene { project, session, packet }
+    let checkpoint = match stage {
+        Empty => String::new(),
+        _ => shown(&project, &session, "/checkpoint").as_str().expect("an id").to_owned(),
+    };
+    Scene { project, session, checkpoint, packet }
 }
 
-/// Every writing command with the stage it starts from; `S` stands for the session.
+/// Every writing command with the stage it starts from; `S` stands for the session, `C` for its newest
+/// checkpoint.
 const WRITERS: &[(Stage, &[&str])] = &[
     (Empty, &["start", "--resource", "novel/pride", "--task", "review"]),
     (Empty, &["session", "new", "--resource", "novel/pride", "--task", "review"]),
     (Started, &["session", "move", "S", "idle"]),
     (Started, &["run", "step", "--cursor", "ch01"]),
     (Started, &["run", "finish", "--status", "completed"]),
+    (Started, &["run", "finish", "--status", "failed"]),
+    (Started, &["resume", "--interrupted"]),
     (Started, &["checkpoint", "save", "--boundary", "other", "--authority", "canon=canon.md"]),
     (Started, &["freeze", "job.yaml"]),
     (Frozen, &["packet"]),
+    (Frozen, &["packet", "--for", "human"]),
+    (Frozen, &["packet", "--for", "agent"]),
     (Asked, &["reply", "-"]),
     (Answered, &["consume", "--as", GATE]),
+    (Contested, &["consume", "--as", GATE, "--contested", "The first reply had a confidence of seven."]),
     (Idle, &["resume"]),
     (Stale, &["start", "--from", "S"]),
+    (Stale, &["start", "--from", "C"]),
 ];
+
+/// Every other command, and why an operation key means nothing to it.
+const OTHERS: &[(&str, &str)] = &[
+    ("init", "makes the store that keys are kept in; a second one is refused"),
+    ("status", "reads"),
+    ("show", "reads"),
+    ("list", "reads"),
+    ("log", "reads"),
+    ("validate", "reads"),
+    ("verify", "reads"),
+    ("doctor", "mends what a key would be looked up in; a repeat finds nothing left to mend"),
+    ("contract list", "reads"),
+    ("contract check", "reads"),
+    ("completions", "needs no store"),
+    ("man", "needs no store"),
+    ("lock-probe", "asks for a lock only"),
+];
+
+#[test]
+fn every_command_is_a_writer_of_the_table_or_said_to_be_none() {
+    fn leaves(command: &clap::Command, words: &str, found: &mut Vec<String>) {
+        for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help") {
+            let words = format!("{words} {}", inner.get_name()).trim().to_owned();
+            match inner.has_subcommands() {
+                true => leaves(inner, &words, found),
+                false => found.push(words),
+            }
+        }
+    }
+    let mut found = Vec::new();
+    leaves(&nf::cli::command(), "", &mut found);
+    assert!(found.len() > 20, "{found:?}");
+    let writes = |leaf: &str| WRITERS.iter().any(|(_, words)| starts(words, leaf));
+    for leaf in &found {
+        let other = OTHERS.iter().filter(|(words, _)| words == leaf).count();
+        assert_eq!(usize::from(writes(leaf)) + other, 1, "{leaf} must stand in exactly one of the tables");
+    }
+    for (leaf, why) in OTHERS {
+        assert!(found.iter().any(|known| known == leaf), "{leaf} is no command");
+        assert!(!why.is_empty(), "{leaf} needs a reason");
+    }
+}
+
+/// Whether a command line begins with these words.
+fn starts(line: &[&str], words: &str) -> bool {
+    words.split(' ').enumerate().all(|(at, word)| line.get(at) == Some(&word))
+}
+
+#[test]
+fn a_reader_with_a_key_records_none() {
+    let scene = scene(Answered);
+    let packet = scene.packet.as_ref().expect("a packet");
+    let before = scene.project.log();
+    for (command, _) in OTHERS.iter().filter(|(_, why)| *why == "reads") {
+        let mut words: Vec<&str> = command.split(' ').collect();
+        match *command {
+            "show" => words.push(&scene.session),
+            "list" => words.push("job"),
+            "contract check" => continue,
+            _ => {}
+        }
+        scene.project.nf(&[&words[..], &["--op", "reader"]].concat()).expect(0);
+    }
+    assert!(before == scene.project.log());
+    // So the key is still free for a writer.
+    done(&scene.project, &["consume", "--as", GATE, "--op", "reader"]);
+    assert_eq!(done(&scene.project, &["show", &packet.handoff])["object"]["state"], "completed");
+}
+
+#[test]
+fn a_packet_is_not_given_again_once_its_attempt_has_ended() {
+    let scene = scene(Frozen);
+    let first = scene.project.nf(&["packet", "--op", "key-1"]).expect(0).stdout;
+    answer(&scene.project, &Packet::read(&first), "accept");
+    // The one answer that a key does not bring back: the packet went with its attempt, for its nonce.
+    let error = refused(&scene.project, &["packet", "--op", "key-1"], 3, "lease_lost");
+    names(&error["message"], &["has ended", "its packet with it"]);
+    refused(&scene.project, &["packet", "--op", "key-1", "--gate", "gate/x"], 4, "op_conflict");
+}
 
 impl Scene {
     fn arguments<'a>(&'a self, command: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
-        let named = command.iter().map(|word| if *word == "S" { self.session.as_str() } else { word });
+        let named = command.iter().map(|word| match *word {
+            "S" => self.session.as_str(),
+            "C" => self.checkpoint.as_str(),
+            word => word,
+        });
         named.chain(more.iter().copied()).collect()
     }
 

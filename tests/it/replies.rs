@@ -15,7 +15,7 @@ const NONCE: &str = "0123456789abcdefghjkmnpqrs";
 /// The replies of the corpus, if there are suites.
 fn corpus() -> Option<Vec<String>> {
     let Some(folder) = std::env::var_os("NF_SUITES") else {
-        eprintln!("skipped: NF_SUITES is not set");
+        crate::harness::skipped("NF_NEED_SUITES", "NF_SUITES names no folder");
         return None;
     };
     let text = std::fs::read_to_string(PathBuf::from(folder).join("replies/corpus.jsonl")).unwrap();

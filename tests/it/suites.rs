@@ -18,7 +18,7 @@ fn suite(name: &str) -> Option<PathBuf> {
     match std::env::var_os("NF_SUITES") {
         Some(folder) => Some(PathBuf::from(folder).join(name)),
         None => {
-            eprintln!("skipped: NF_SUITES is not set");
+            crate::harness::skipped("NF_NEED_SUITES", "NF_SUITES names no folder");
             None
         }
     }

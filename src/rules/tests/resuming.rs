@@ -3,7 +3,7 @@
 use super::*;
 use crate::model::check::failed;
 use crate::model::checkpoint::{
-    BindingKind, BoundApproval, BoundArtifact, BoundAuthority, BoundCompatibility, Boundary,
+    ArtifactPlace, BindingKind, BoundApproval, BoundArtifact, BoundAuthority, BoundCompatibility, Boundary,
 };
 use crate::model::run::RunStatus;
 use crate::model::session::{ResumePolicy, Status};
@@ -38,12 +38,16 @@ fn bindings() -> Bindings {
     }
 }
 
+fn place(text: &str) -> ArtifactPlace {
+    (name(text), format!("{text}.md"), None)
+}
+
 fn observed() -> Observed {
     let same = || Ok(Hash::of(b"recorded"));
     Observed {
         artifacts: [("chapter", (same(), None)), ("notes", (same(), None))]
             .into_iter()
-            .map(|(key, seen)| (name(key), seen))
+            .map(|(key, seen)| (place(key), seen))
             .collect(),
         authority: [(name("canon"), same())].into(),
         compatibility: [(name("framework"), same())].into(),
@@ -113,13 +117,13 @@ fn each_change_stops_by_its_own_check_and_nothing_is_written() {
         (
             &["artifacts"],
             Box::new(move |input| {
-                input.observed.artifacts.insert(name("chapter"), (other(), Some(Difference::Text)));
+                input.observed.artifacts.insert(place("chapter"), (other(), Some(Difference::Text)));
             }),
         ),
         (
             &["context"],
             Box::new(|input| {
-                input.observed.artifacts.insert(name("notes"), (Err("gone".into()), None));
+                input.observed.artifacts.insert(place("notes"), (Err("gone".into()), None));
             }),
         ),
         (
@@ -182,7 +186,7 @@ fn each_change_stops_by_its_own_check_and_nothing_is_written() {
 fn a_changed_context_artifact_is_listed_for_rereading() {
     let (mut world, session) = idle();
     let mut changed = input(&world, &session);
-    changed.observed.artifacts.insert(name("notes"), (Ok(Hash::of(b"changed")), Some(Difference::Text)));
+    changed.observed.artifacts.insert(place("notes"), (Ok(Hash::of(b"changed")), Some(Difference::Text)));
     let answer = resumed(&mut world, changed).unwrap();
     assert_eq!(answer.reread, [name("notes")]);
     assert_eq!(answer.context[1].hash, Hash::of(b"changed"));
@@ -198,7 +202,7 @@ fn a_difference_that_nobody_sees_is_named_and_still_blocks() {
         assert_eq!(Difference::between(before.as_bytes(), after.as_bytes()), difference);
         let (mut world, session) = idle();
         let mut changed = input(&world, &session);
-        changed.observed.artifacts.insert(name("chapter"), (Ok(Hash::of(b"changed")), Some(difference)));
+        changed.observed.artifacts.insert(place("chapter"), (Ok(Hash::of(b"changed")), Some(difference)));
         let refused = resumed(&mut world, changed).expect_err("a refusal");
         assert_eq!(refused.kind, Kind::Stale);
         assert!(refused.cause.unwrap().contains(words));

@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 
 use super::tools::{LOOP, Steps, assert_sound, copy_tree, kind, records};
-use crate::harness::{NF, Project, Ran};
+use crate::harness::{NF, Project, Ran, skipped};
 
 fn run(command: &mut Command) -> bool {
     command.output().is_ok_and(|output| output.status.success())
@@ -22,7 +22,7 @@ impl SmallDisk {
         if run(&mut mount) {
             return Some(Self(folder));
         }
-        eprintln!("skipped: no right to mount a small disk");
+        skipped("NF_NEED_MOUNT", "there is no right to mount a small disk");
         None
     }
 }
@@ -86,7 +86,7 @@ fn a_limit_on_the_size_of_files_stops_the_append_and_nothing_else() {
         limited.current_dir(project.path());
         let ran: Ran = limited.output().expect("sh runs").into();
         if ran.code == 127 {
-            eprintln!("skipped: prlimit is not there");
+            skipped("NF_NEED_PRLIMIT", "prlimit is not there");
             return;
         }
         // Blobs and packets may be over the limit too; the cause differs, the rule does not.
@@ -109,7 +109,7 @@ fn a_lock_that_locks_nothing_is_found_at_init_and_by_doctor() {
     let mut cc = Command::new("cc");
     cc.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(project.at("no_lock.c"));
     if !run(&mut cc) {
-        eprintln!("skipped: cc is not there");
+        skipped("NF_NEED_CC", "cc makes no library");
         return;
     }
     let preloaded = |words: &[&str]| -> Ran {

@@ -13,7 +13,7 @@ pub fn strace() -> Option<Strace> {
     if there.is_ok_and(|output| output.status.success()) {
         return Some(Strace);
     }
-    eprintln!("skipped: strace is not there");
+    crate::harness::skipped("NF_NEED_STRACE", "strace does not run here");
     None
 }
 
