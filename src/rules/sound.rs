@@ -19,6 +19,13 @@ pub fn valid_schema(what: &str, pointer: &str, value: &Value) -> Result<()> {
     })
 }
 
+/// Whether a text is a JSON Pointer to a member (RFC 6901): a tilde stands only in ~0 and ~1.
+fn is_pointer(text: &str) -> bool {
+    let escapes =
+        text.match_indices('~').all(|(at, _)| matches!(text.as_bytes().get(at + 1), Some(b'0' | b'1')));
+    text.starts_with('/') && escapes
+}
+
 /// What must hold of every finished question: a sound schema without private keys, a verdict rule that
 /// knows every value, a repair route for every failing one.
 ///
@@ -38,7 +45,7 @@ pub fn finished(
             .details(serde_json::json!({"pointers": private})));
     }
     for (index, pointer) in evidence.iter().enumerate() {
-        if !pointer.starts_with('/') {
+        if !is_pointer(pointer) {
             return Err(wrong(
                 what,
                 &format!("/evidence/{index}"),
@@ -50,7 +57,7 @@ pub fn finished(
 }
 
 fn verdict_rule(what: &str, output: &Value, rule: &VerdictRule) -> Result<()> {
-    if !rule.pointer.starts_with('/') {
+    if !is_pointer(&rule.pointer) {
         return Err(wrong(what, "/verdict/pointer", "a JSON pointer such as /verdict is wanted"));
     }
     let known: Vec<&String> = rule.pass.iter().chain(&rule.fail).chain(&rule.neutral).collect();

@@ -61,7 +61,7 @@ const MEMBERS: [&str; 8] =
     [INFO, lock::LOCK, "head", "index", "config.yaml", "POISON", ".gitignore", ".gitattributes"];
 
 /// Refuses a folder that is somebody's and no store, before anything is written: one inside another store,
-/// or one that holds anything but what a half-made store holds (the lock is made first).
+/// or one that holds anything but what a half-made store holds (lock and blobs are made first).
 fn not_foreign(root: &Path) -> Result<()> {
     let whole = std::path::absolute(root).unwrap_or_else(|_| root.to_path_buf());
     if let Some(outer) = whole.ancestors().skip(1).find(|folder| folder.join(INFO).is_file()) {
@@ -73,7 +73,7 @@ fn not_foreign(root: &Path) -> Result<()> {
     let names: Vec<String> =
         entries.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned())).collect();
     let known = |name: &String| MEMBERS.contains(&name.as_str()) || FOLDERS.contains(&name.as_str());
-    let begun = names.iter().any(|name| name == lock::LOCK || name == INFO);
+    let begun = names.iter().any(|name| [lock::LOCK, INFO, "blobs"].contains(&name.as_str()));
     if names.is_empty() || begun && names.iter().all(known) {
         return Ok(());
     }

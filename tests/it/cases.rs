@@ -238,6 +238,34 @@ fn other_replies_of_the_same_kinds() {
 }
 
 #[test]
+fn words_about_a_verdict_are_no_verdict() {
+    let project = Project::new();
+    let packet = project.ask();
+    let (job, fingerprint, nonce) = (&packet.job, &packet.fingerprint, &packet.nonce);
+    let ids = format!("job {job}, fingerprint {fingerprint}, nonce {nonce}");
+    let told = [
+        format!(
+            "I judged it ({ids}). My verdict is accept, my confidence 0.7; the first page names nine people."
+        ),
+        format!("| nonce | verdict |\n|---|---|\n| {nonce} | accept |\n\nAs I said yesterday in our chat."),
+        format!(
+            "nf: job={job}; fingerprint={fingerprint}; nonce={nonce}\nverdict = accept\nconfidence = 0.7"
+        ),
+        format!("\"verdict\": \"accept\", \"confidence\": 0.7, \"nonce\": \"{nonce}\""),
+    ];
+    for reply in told {
+        failed(&project, &["reply"], reply.as_bytes(), 5, "semantic_invalid");
+    }
+    assert_eq!(events_of(&project, "result.stored").len(), 0);
+    let received = events_of(&project, "reply.received");
+    assert!(received.iter().all(|event| event["reply"]["verdict"].is_null()), "{received:?}");
+    let gate = "gate/novel/pride/ch01/reader_reaction";
+    failed(&project, &["consume", "--as", gate], b"", 8, "pending");
+    let bound = done_with(&project, &["reply"], packet.verdict("reject").as_bytes());
+    assert_eq!(bound["standing"], "valid", "what was only told stands against no answer: {bound}");
+}
+
+#[test]
 fn members_that_the_form_has_not_and_scopes_that_are_too_wide_do_not_bind() {
     let project = Project::new();
     let packet = project.ask();

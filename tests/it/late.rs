@@ -170,3 +170,29 @@ fn a_reviewers_session_that_was_ended_by_hand_takes_no_answer_away() {
         assert_eq!(done(&project, &["consume", "--as", GATE])["gate_status"], "passed");
     }
 }
+
+#[test]
+fn a_lease_that_ran_out_is_no_verdict() {
+    let mut project = Project::testing(NOW);
+    at(&mut project, 1000);
+    let first = project.ask();
+    let before = project.log();
+    at(&mut project, 1000 + 10 * WEEK_MS);
+    let status = done(&project, &["status"]);
+    assert_eq!(status["sessions"][0]["gates"][GATE]["status"], "pending", "{status}");
+    refused(&project, &["resume"], 8, "pending");
+    refused(&project, &["consume", "--as", GATE], 8, "pending");
+    assert!(before == project.log(), "time alone writes nothing");
+    let second = Packet::read(&project.nf(&["packet"]).expect(0).stdout);
+    assert_ne!(second.nonce, first.nonce);
+    assert_eq!((&second.job, &second.fingerprint), (&first.job, &first.fingerprint));
+    let history = done(&project, &["show", &second.handoff])["history"].clone();
+    assert_eq!(
+        (&history["expired"], &history["invalid"], &history["opened"]),
+        (&json!(1), &json!(0), &json!(2))
+    );
+    assert!(history.get("verdicts").is_none_or(|verdicts| *verdicts == json!([])), "{history}");
+    let bound = done_with(&project, &["reply"], second.verdict("accept").as_bytes());
+    assert_eq!(bound["standing"], "valid", "not contested: nobody had rejected");
+    assert_eq!(done(&project, &["consume", "--as", GATE])["gate_status"], "passed");
+}

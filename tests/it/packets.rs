@@ -192,6 +192,38 @@ fn the_same_question_and_answer_are_the_same_over_every_transport() {
 }
 
 #[test]
+fn a_result_keeps_who_answered_when_and_how_and_nothing_else() {
+    for (whom, family) in [("chat", "peer_chat"), ("human", "human"), ("agent", "local_agent")] {
+        let (project, packet) = marked(whom);
+        let output = json!({"zorn_verdict": "zorn_yea", "zorn_evidence": ["Line one."]});
+        let mut reply: Value = serde_json::from_str(&packet.answer(&output)).expect("JSON");
+        reply["worker"] = json!({"name": "A. Reader", "provider": "peer", "model": "zorn-model-2"});
+        let fenced = format!("Here it is.\n\n```json\n{reply}\n```\n");
+        let bound = done_with(&project, &["reply"], fenced.as_bytes());
+        let result = shown(&project, bound["result"].as_str().expect("an id"), "");
+        let handoff = shown(&project, &packet.handoff, "");
+        let attempt = handoff["attempt"].as_str().expect("an id").to_owned();
+        let want = json!({
+            "source_session": handoff["source_session"],
+            "worker_session": shown(&project, &attempt, "/worker_session"),
+            "handoff": packet.handoff,
+            "attempt": attempt,
+            "transport": whom,
+            "family": family,
+            "provider": "peer",
+            "model_served": "zorn-model-2",
+            "name": "A. Reader",
+            "normalisation": ["fence_extracted", "prose_stripped"],
+        });
+        assert_eq!(result["provenance"], want);
+        let known = ["id", "job", "fingerprint", "blob", "provenance", "stored_at", "checked", "consumed"];
+        let odd = result.as_object().expect("an object").keys().find(|key| !known.contains(&key.as_str()));
+        assert_eq!(odd, None);
+        assert!(!result.to_string().contains(&packet.nonce), "no credential is kept");
+    }
+}
+
+#[test]
 fn one_provider_serves_both_sides_while_the_invocation_is_separate() {
     let project = Project::new();
     let new =

@@ -62,6 +62,7 @@ fn what_a_job_file_may_not_say() {
         (with("/verdict/pass", json!(["accept", "reject"])), Kind::BadInput, "twice"),
         (with("/verdict/pointer", json!("verdict")), Kind::BadInput, "pointer"),
         (with("/evidence", json!(["evidence"])), Kind::BadInput, "/evidence/0"),
+        (with("/evidence", json!(["/a~2"])), Kind::BadInput, "/evidence/0"),
         (with("/execution", json!({"indepedent": true})), Kind::BadInput, "/execution/indepedent"),
         (with("/execution", json!({"independent": true, "min_grade": "none"})), Kind::BadInput, "min_grade"),
         (with("/execution", json!({"families": []})), Kind::BadInput, "/execution"),
