@@ -129,16 +129,12 @@ fn moment(store: &crate::store::Store, text: &str) -> Result<Position> {
             .because(got)
             .fix("nf doctor; compare with a backup: the history was changed or cut")
     };
-    match store.records(seq).next() {
+    match store.records(seq).next().transpose()?.filter(|record| record.seq == seq) {
         None => Err(gone(format!("it has no record {seq}"))),
-        Some(record) => {
-            let record = record?;
-            if record.hash.hex().starts_with(&hash.to_lowercase()) {
-                Ok(Position { seq: record.seq, hash: record.hash })
-            } else {
-                Err(gone(format!("record {seq} has hash {}", record.hash)))
-            }
+        Some(record) if record.hash.hex().starts_with(&hash.to_lowercase()) => {
+            Ok(Position { seq: record.seq, hash: record.hash })
         }
+        Some(record) => Err(gone(format!("record {seq} has hash {}", record.hash))),
     }
 }
 

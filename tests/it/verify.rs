@@ -71,7 +71,7 @@ fn a_position_that_the_store_does_not_hold_is_damage_and_a_malformed_one_is_usag
         names(&error["cause"], &[&format!("record {seq} has hash {hash}")]);
         names(&error["fix"], &["nf doctor"]);
     }
-    for absent in ["8", "99", "18446744073709551615"] {
+    for absent in ["0", "8", "99", "18446744073709551615"] {
         let error = refused(&project, &["verify", "--at", &format!("{absent}:{hash}")], 11, "damaged");
         names(&error["cause"], &[&format!("no record {absent}")]);
     }
