@@ -3,6 +3,7 @@
 //! `NF_TEST_SPREAD` (2) calls of each kind at which a command is killed by strace.
 
 use std::collections::BTreeMap;
+use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -175,6 +176,59 @@ fn killed_writers_lose_nothing_acknowledged_and_apply_nothing_twice() {
     field.project.nf(&["doctor", "--fix"]).expect(0);
     assert_sound(&field.project);
     assert_kept(&field.project, &kept);
+}
+
+/// The writing end of a pipe that is full: whoever writes to it stands still. With the reading end.
+fn full_pipe() -> (std::io::PipeReader, std::io::PipeWriter) {
+    use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+    let (reader, mut writer) = std::io::pipe().expect("a pipe");
+    let flags = fcntl_getfl(&writer).expect("flags");
+    fcntl_setfl(&writer, flags | OFlags::NONBLOCK).expect("set");
+    while writer.write(b".").is_ok() {}
+    fcntl_setfl(&writer, flags).expect("set");
+    (reader, writer)
+}
+
+#[test]
+fn what_a_process_printed_before_it_was_killed_is_recorded() {
+    let project = Project::new();
+    for (number, line) in [
+        "start --resource novel/pride --task review",
+        "freeze job.yaml",
+        "packet",
+        "checkpoint save --boundary other --cursor ch01/kept",
+        "session move @ stale",
+        "start --from @",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let session = records(&project)
+            .iter()
+            .find_map(|record| record["events"][0]["session"]["id"].as_str().map(str::to_owned));
+        let line = line.replace('@', session.as_deref().unwrap_or_default());
+        let op = format!("op-{number}");
+        let words: Vec<&str> = line.split(' ').chain(["--op", &op]).collect();
+        // Its news have nowhere to go, so that it stands still behind its answer.
+        let (_reader, stderr) = full_pipe();
+        let (mut stdout, writer) = std::io::pipe().expect("a pipe");
+        let mut command = project.command(&words);
+        let mut child = command.stdout(writer).stderr(stderr).spawn().expect("nf starts");
+        drop(command);
+        let mut answer = vec![0; 1 << 16];
+        let length = stdout.read(&mut answer).expect("an answer");
+        assert!(length > 0, "{line}: nothing was printed");
+        child.kill().expect("a kill");
+        let status = child.wait().expect("nf ends");
+        assert_eq!(status.code(), None, "{line} had ended by itself");
+        stdout.read_to_end(&mut Vec::new()).expect("the end");
+        assert_eq!(operations(&project).get(&op), Some(&1), "{line} was acknowledged and is not there");
+        let before = project.log();
+        let again = project.nf(&words).expect(0);
+        assert_eq!(again.stdout.as_bytes(), &answer[..length], "{line}");
+        assert!(before == project.log(), "{line} was recorded again");
+    }
+    assert_sound(&project);
 }
 
 #[test]
