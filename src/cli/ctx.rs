@@ -122,6 +122,7 @@ impl Context {
             allow_fs: self.global.allow_fs,
             allow_damaged: self.global.allow_damaged,
             self_check: self.executable.clone(),
+            boot: Some((self.source.moment)().boot_id).filter(|boot| !boot.is_empty()),
         }
     }
 

@@ -1,5 +1,7 @@
 //! The state: the fold of all events, seen only through lookups by key. [`super::fold`] writes it.
 
+use std::sync::Arc;
+
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,7 +16,7 @@ use super::job::Job;
 use super::result::{History, Judgement, Receipt, StoredResult};
 use super::run::Run;
 use super::session::Session;
-use super::tables::{Key, Table, Tables};
+use super::tables::{Base, Key, RowBytes, Table, Tables};
 
 /// What an entity is looked up by.
 pub trait Entity: Serialize + DeserializeOwned {
@@ -84,6 +86,31 @@ pub(super) fn entity_key(id: &str) -> Key {
 }
 
 impl State {
+    /// The state that an index holds, or another state, with nothing changed over it yet.
+    pub fn on(base: Arc<dyn Base>, meta: Meta) -> Self {
+        Self { tables: Tables::on(base), meta }
+    }
+
+    /// Whether a base lies below what is held in memory.
+    pub fn is_based(&self) -> bool {
+        self.tables.is_based()
+    }
+
+    /// What changed over the base: the bytes of keys with their values, or with none any more.
+    pub fn changes(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
+        self.tables.changes()
+    }
+
+    /// The bytes of all keys and values, in order.
+    pub fn all_rows(&self) -> impl Iterator<Item = RowBytes<'_>> {
+        self.tables.all()
+    }
+
+    /// The tables, to serve as a base.
+    pub fn as_base(&self) -> &dyn Base {
+        &self.tables
+    }
+
     /// The position that the state covers, and its counters.
     pub fn meta(&self) -> &Meta {
         &self.meta
@@ -101,7 +128,7 @@ impl State {
 
     /// A fingerprint of the entity as it stands, to tell whether it changed between two readings.
     pub fn stamp(&self, id: &str) -> Option<Hash> {
-        self.tables.bytes(&entity_key(id)).map(Hash::of)
+        self.tables.bytes(&entity_key(id)).map(|bytes| Hash::of(&bytes))
     }
 
     /// The entity of any kind as JSON.

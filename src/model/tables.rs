@@ -1,9 +1,12 @@
 //! Ordered tables of bytes: the one shape in which the state is kept and looked up. Keys are tuples whose
-//! parts are length-prefixed, never joined strings; values are JSON. An index on disk can serve the same
-//! lookups; nothing above this file would notice.
+//! parts are length-prefixed, never joined strings; values are JSON. An index on disk serves the same lookups
+//! as a base below; nothing above this file notices.
 
+use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -41,6 +44,11 @@ pub enum Table {
     Meta = b'c' as isize,
 }
 
+/// Bytes that a key has at most: what an index on disk takes.
+pub const KEY_LIMIT: usize = 511;
+/// Bytes of a part; three of them and a number stay below the limit of a key.
+const PART_LIMIT: usize = 160;
+
 /// A key: a table and a tuple of parts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key(Vec<u8>);
@@ -54,9 +62,9 @@ impl Key {
     /// Adds a text with its length before it.
     #[must_use]
     pub fn text(mut self, text: &str) -> Self {
-        // Names and ids are at most 128 bytes and hashes 68; a longer part is named by its hash.
+        // Names have at most 128 bytes and hashes 68; a longer part is named by its hash.
         let long;
-        let part = if text.len() < 255 {
+        let part = if text.len() <= PART_LIMIT {
             text
         } else {
             long = super::hash::Hash::of(text.as_bytes()).hex();
@@ -81,6 +89,11 @@ impl Key {
         self
     }
 
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     fn after_all(&self) -> Bound<Vec<u8>> {
         let mut end = self.0.clone();
         while let Some(last) = end.pop() {
@@ -93,41 +106,89 @@ impl Key {
     }
 }
 
-/// The tables in memory.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// Rows below the tables in memory: an index on disk, or another state. Keys have at most [`KEY_LIMIT`] bytes.
+pub trait Base: std::fmt::Debug + Send + Sync {
+    /// The value of a key.
+    fn get(&self, key: &[u8]) -> Option<Vec<u8>>;
+    /// The first row of a range.
+    fn first(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Option<(Vec<u8>, Vec<u8>)>;
+    /// The last row of a range.
+    fn last(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Option<(Vec<u8>, Vec<u8>)>;
+}
+
+/// Rows in memory: a value, or that there is none any more.
+type Overlay = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
+/// A key and its value.
+pub type RowBytes<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
+
+/// The tables: what changed, in memory, over what an index holds, if there is one.
+#[derive(Debug, Clone, Default)]
 pub struct Tables {
-    rows: BTreeMap<Vec<u8>, Vec<u8>>,
+    base: Option<Arc<dyn Base>>,
+    rows: Overlay,
+}
+
+/// Two tables are equal when they hold the same rows, wherever they hold them.
+impl PartialEq for Tables {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.base, &other.base) {
+            (None, None) => self.rows == other.rows,
+            _ => self.all().eq(other.all()),
+        }
+    }
 }
 
 impl Tables {
+    /// Nothing changed yet over a base.
+    pub fn on(base: Arc<dyn Base>) -> Self {
+        Self { base: Some(base), rows: Overlay::new() }
+    }
+
+    /// Whether there is a base.
+    pub fn is_based(&self) -> bool {
+        self.base.is_some()
+    }
+
     /// The value of a key; `None` where there is none.
     pub fn get<T: DeserializeOwned>(&self, key: &Key) -> Option<T> {
         // Values were written by `put` of the same build, so reading one back cannot fail.
-        self.rows.get(&key.0).and_then(|bytes| serde_json::from_slice(bytes).ok())
+        self.bytes(key).and_then(|bytes| serde_json::from_slice(&bytes).ok())
     }
 
     /// The bytes of a value, for comparing two readings.
-    pub fn bytes(&self, key: &Key) -> Option<&[u8]> {
-        self.rows.get(&key.0).map(Vec::as_slice)
+    pub fn bytes(&self, key: &Key) -> Option<Cow<'_, [u8]>> {
+        self.value(&key.0)
+    }
+
+    /// The same by the bytes of the key.
+    pub fn value(&self, key: &[u8]) -> Option<Cow<'_, [u8]>> {
+        match self.rows.get(key) {
+            Some(value) => value.as_deref().map(Cow::Borrowed),
+            None => self.base.as_ref()?.get(key).map(Cow::Owned),
+        }
     }
 
     /// Sets the value of a key.
     pub fn put<T: Serialize>(&mut self, key: Key, value: &T) {
+        debug_assert!(key.0.len() <= KEY_LIMIT, "a key of {} bytes", key.0.len());
         if let Ok(bytes) = serde_json::to_vec(value) {
-            self.rows.insert(key.0, bytes);
+            self.rows.insert(key.0, Some(bytes));
         }
     }
 
     /// Removes a key.
     pub fn delete(&mut self, key: &Key) {
-        self.rows.remove(&key.0);
+        if self.base.is_some() {
+            self.rows.insert(key.0.clone(), None);
+        } else {
+            self.rows.remove(&key.0);
+        }
     }
 
     /// The values whose keys begin with `prefix`, first to last.
     pub fn scan<'a, T: DeserializeOwned>(&'a self, prefix: &Key) -> impl Iterator<Item = T> + use<'a, T> {
-        self.rows
-            .range((Bound::Included(prefix.0.clone()), prefix.after_all()))
-            .filter_map(|(_, bytes)| serde_json::from_slice(bytes).ok())
+        self.range(Bound::Included(prefix.0.clone()), prefix.after_all(), false)
+            .filter_map(|(_, bytes)| serde_json::from_slice(&bytes).ok())
     }
 
     /// The values whose keys begin with `prefix`, last to first, from before `before` where given.
@@ -137,20 +198,111 @@ impl Tables {
         before: Option<&Key>,
     ) -> impl Iterator<Item = T> + use<'a, T> {
         let end = before.map_or_else(|| prefix.after_all(), |key| Bound::Excluded(key.0.clone()));
-        self.rows
-            .range((Bound::Included(prefix.0.clone()), end))
-            .rev()
-            .filter_map(|(_, bytes)| serde_json::from_slice(bytes).ok())
+        self.range(Bound::Included(prefix.0.clone()), end, true)
+            .filter_map(|(_, bytes)| serde_json::from_slice(&bytes).ok())
+    }
+
+    /// All rows, first to last.
+    pub fn all(&self) -> Merged<'_> {
+        self.range(Bound::Unbounded, Bound::Unbounded, false)
+    }
+
+    /// The rows of a range, one after the other: nothing is gathered beforehand.
+    pub fn range(&self, from: Bound<Vec<u8>>, to: Bound<Vec<u8>>, back: bool) -> Merged<'_> {
+        let over =
+            self.rows.range::<[u8], _>((from.as_ref().map(Vec::as_slice), to.as_ref().map(Vec::as_slice)));
+        Merged { base: self.base.as_deref(), over, from, to, back, next_over: None, next_base: None }
+    }
+
+    /// What changed over the base: a value, or that there is none any more.
+    pub fn changes(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
+        self.rows.iter().map(|(key, value)| (key.as_slice(), value.as_deref()))
     }
 
     /// How many rows there are.
     pub fn len(&self) -> usize {
-        self.rows.len()
+        if self.base.is_none() { self.rows.len() } else { self.all().count() }
     }
 
     /// Whether there is no row.
     pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+        self.all().next().is_none()
+    }
+}
+
+/// The rows of a range, from memory and from the base below it.
+pub struct Merged<'a> {
+    base: Option<&'a dyn Base>,
+    over: std::collections::btree_map::Range<'a, Vec<u8>, Option<Vec<u8>>>,
+    from: Bound<Vec<u8>>,
+    to: Bound<Vec<u8>>,
+    back: bool,
+    /// What each side gives next, once it was asked.
+    next_over: Option<Option<(&'a Vec<u8>, &'a Option<Vec<u8>>)>>,
+    next_base: Option<Option<(Vec<u8>, Vec<u8>)>>,
+}
+
+impl Merged<'_> {
+    /// Asks the base for its next row and leaves it out of the range.
+    fn step_base(&mut self) -> Option<(Vec<u8>, Vec<u8>)> {
+        let (from, to) = (self.from.as_ref().map(Vec::as_slice), self.to.as_ref().map(Vec::as_slice));
+        let base = self.base?;
+        let row = if self.back { base.last(from, to) } else { base.first(from, to) };
+        match &row {
+            Some((key, _)) if self.back => self.to = Bound::Excluded(key.clone()),
+            Some((key, _)) => self.from = Bound::Excluded(key.clone()),
+            None => self.base = None,
+        }
+        row
+    }
+}
+
+impl<'a> Iterator for Merged<'a> {
+    type Item = RowBytes<'a>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if self.next_over.is_none() {
+                self.next_over = Some(if self.back { self.over.next_back() } else { self.over.next() });
+            }
+            if self.next_base.is_none() {
+                self.next_base = Some(self.step_base());
+            }
+            let order = match (self.next_over.as_ref()?, self.next_base.as_ref()?) {
+                (None, None) => return None,
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some((over, _)), Some((base, _))) if self.back => base.cmp(over),
+                (Some((over, _)), Some((base, _))) => (*over).cmp(base),
+            };
+            if order == Ordering::Greater {
+                let (key, value) = self.next_base.take()??;
+                return Some((Cow::Owned(key), Cow::Owned(value)));
+            }
+            if order == Ordering::Equal {
+                self.next_base = None;
+            }
+            if let (key, Some(value)) = self.next_over.take()?? {
+                return Some((Cow::Borrowed(key), Cow::Borrowed(value)));
+            }
+        }
+    }
+}
+
+/// A whole set of tables serves as a base too.
+impl Base for Tables {
+    fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.value(key).map(Cow::into_owned)
+    }
+
+    fn first(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Option<(Vec<u8>, Vec<u8>)> {
+        let row = self.range(from.map(<[u8]>::to_vec), to.map(<[u8]>::to_vec), false).next();
+        row.map(|(key, value)| (key.into_owned(), value.into_owned()))
+    }
+
+    fn last(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Option<(Vec<u8>, Vec<u8>)> {
+        let row = self.range(from.map(<[u8]>::to_vec), to.map(<[u8]>::to_vec), true).next();
+        row.map(|(key, value)| (key.into_owned(), value.into_owned()))
     }
 }
 
@@ -179,5 +331,39 @@ mod tests {
         let before = prefix.clone().number(2);
         assert_eq!(tables.scan_back::<u64>(&prefix, Some(&before)).collect::<Vec<_>>(), [1, 0]);
         assert_eq!(tables.scan_back::<u64>(&prefix, None).next(), Some(3));
+    }
+
+    fn numbered(rows: &[(u64, u64)]) -> Tables {
+        let mut tables = Tables::default();
+        for (number, value) in rows {
+            tables.put(Key::new(Table::Kind).text("s").number(*number), value);
+        }
+        tables
+    }
+
+    #[test]
+    fn what_changed_lies_over_a_base() {
+        let key = |number| Key::new(Table::Kind).text("s").number(number);
+        let mut tables = Tables::on(Arc::new(numbered(&[(0, 0), (2, 2), (4, 4), (6, 6)])));
+        tables.delete(&key(2));
+        tables.put(key(3), &3u64);
+        tables.put(key(4), &40u64);
+        tables.put(key(9), &9u64);
+        tables.delete(&key(6));
+        let prefix = Key::new(Table::Kind).text("s");
+        assert_eq!(tables.scan::<u64>(&prefix).collect::<Vec<_>>(), [0, 3, 40, 9]);
+        assert_eq!(tables.scan_back::<u64>(&prefix, None).collect::<Vec<_>>(), [9, 40, 3, 0]);
+        assert_eq!(tables.scan_back::<u64>(&prefix, Some(&key(4))).collect::<Vec<_>>(), [3, 0]);
+        assert_eq!((tables.get::<u64>(&key(2)), tables.get::<u64>(&key(4))), (None, Some(40)));
+        assert_eq!(tables, numbered(&[(0, 0), (3, 3), (4, 40), (9, 9)]));
+        assert_ne!(tables, numbered(&[(0, 0), (3, 3), (4, 4), (9, 9)]));
+        assert_eq!(tables.len(), 4);
+    }
+
+    #[test]
+    fn no_key_is_longer_than_an_index_takes() {
+        let long = "x".repeat(1000);
+        let key = Key::new(Table::Receipt).text(&long).text(&"y".repeat(160)).text(&long).number(1);
+        assert!(key.0.len() <= KEY_LIMIT);
     }
 }

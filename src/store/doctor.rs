@@ -16,6 +16,7 @@ impl Store {
     pub fn findings(&self) -> Vec<Finding> {
         let mut found = Survey::of(self).findings;
         take(&mut found, survey::head_findings(self));
+        found.extend(self.foreign_indexes());
         take(&mut found, self.recorded());
         take(&mut found, self.lock_findings().map(|finding| finding.into_iter().collect()));
         found.sort_by_key(|finding| finding.severity);

@@ -280,6 +280,21 @@ impl Folder {
         Ok(stat.f_type as u64)
     }
 
+    /// The number of the mount that it is seen through.
+    #[cfg(target_os = "linux")]
+    pub fn mount(&self) -> Result<u64> {
+        let flags = rustix::fs::StatxFlags::MNT_ID;
+        let stat = rustix::fs::statx(&self.fd, "", AtFlags::EMPTY_PATH, flags)
+            .map_err(|errno| failed("statx of", &self.path, errno))?;
+        Ok(stat.stx_mnt_id)
+    }
+
+    /// Elsewhere mounts have no numbers; the device stands for them.
+    #[cfg(not(target_os = "linux"))]
+    pub fn mount(&self) -> Result<u64> {
+        Ok(self.stat.st_dev as u64)
+    }
+
     /// The device it is on.
     pub fn device(&self) -> u64 {
         self.stat.st_dev

@@ -92,6 +92,10 @@ impl Store {
             std::fs::remove_file(path)
                 .map_err(|error| Error::io(format!("removal of {}", path.display()), &error))?;
         }
+        // After mending the log may be another one; an index is made anew soon enough.
+        if self.drop_index() {
+            done.add("index", "the index was removed; the next command makes it anew");
+        }
         if !leftovers.is_empty() {
             done.add("unfinished", format!("{} unfinished file(s) were removed", leftovers.len()));
         }

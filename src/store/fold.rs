@@ -48,7 +48,7 @@ impl Store {
     /// newer program understands ([`Kind::NewerFormat`]); a failed read.
     pub fn read(&self) -> Result<Snapshot> {
         let mut warnings = Vec::new();
-        let mut folded = self.blank();
+        let mut folded = self.start(true);
         if let Err(stop) = self.fold_to_head(&mut folded, &mut warnings) {
             match stop {
                 Stop::Damage(damage) if self.options.allow_damaged => warnings.push(format!(
@@ -77,19 +77,25 @@ impl Store {
         warnings: &mut Vec<String>,
     ) -> std::result::Result<(), Stop> {
         let mut head = head::read(&self.folder, &self.info.store_id)?.newest().cloned();
-        for look in 1.. {
+        let mut look = 0;
+        loop {
             let stop = match self.fold_to(folded, head.as_ref(), warnings) {
                 Ok(()) => return Ok(()),
+                // The index may be wrong about the log: what the log itself says counts.
+                Err(Stop::Damage(_)) if folded.state.is_based() => {
+                    *folded = self.blank();
+                    continue;
+                }
                 Err(stop) => stop,
             };
             let now = head::read(&self.folder, &self.info.store_id)?.newest().cloned();
+            look += 1;
             if now == head || look == LOOKS {
                 return Err(stop);
             }
             head = now;
             *folded = self.blank();
         }
-        Ok(())
     }
 
     fn fold_to(
@@ -100,6 +106,9 @@ impl Store {
     ) -> std::result::Result<(), Stop> {
         let Some(head) = head else {
             warnings.push("head is missing or unreadable; all valid records are shown".to_owned());
+            if folded.state.is_based() {
+                *folded = self.blank();
+            }
             return match self.fold_on(folded, Limit::End) {
                 Err(Stop::Damage(damage)) if self.is_torn(&damage)? => {
                     warnings.push(format!("what follows the valid records is not shown ({damage})"));

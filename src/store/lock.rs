@@ -61,6 +61,17 @@ pub(super) fn acquire(folder: &Folder, timeout_ms: u64) -> Result<Held> {
     Err(Error::new(Kind::LockNotExclusive, "the lock file is replaced again and again"))
 }
 
+/// Takes the lock only if nobody holds it; `None` too where there is no lock file or it cannot be locked.
+pub(super) fn try_acquire(folder: &Folder) -> Option<Held> {
+    let opened = folder.open(LOCK, Want::Write).ok()??;
+    if !try_lock(&opened.file).ok()? {
+        return None;
+    }
+    let held = Held { file: Some(opened.file) };
+    let now = folder.stat_of(LOCK).ok()?.map(|stat| (stat.st_dev, stat.st_ino));
+    (now == Some((opened.stat.st_dev, opened.stat.st_ino))).then_some(held)
+}
+
 fn lock_failed(error: &io::Error) -> Error {
     Error::io("lock of the store", error)
 }

@@ -15,6 +15,7 @@ mod finding;
 mod fix;
 mod fold;
 mod head;
+mod index;
 mod init;
 mod lines;
 pub mod lock;
@@ -22,6 +23,7 @@ mod mend;
 mod record;
 mod records;
 mod recover;
+mod reindex;
 mod request;
 mod scan;
 mod side;
@@ -30,7 +32,7 @@ mod transact;
 mod verify;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
@@ -68,11 +70,13 @@ pub struct Options {
     /// The program that checks the lock as a child, run as `PROGRAM lock-probe PATH`; its exit code is 0
     /// if it could not take the lock, 1 if it could ([`lock::probe`]). `None` skips the check.
     pub self_check: Option<PathBuf>,
+    /// The kernel's boot id. An index is of one boot; without it none is used.
+    pub boot: Option<String>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { lock_timeout_ms: 10_000, allow_fs: false, allow_damaged: false, self_check: None }
+        Self { lock_timeout_ms: 10_000, allow_fs: false, allow_damaged: false, self_check: None, boot: None }
     }
 }
 
@@ -118,12 +122,16 @@ impl Info {
 pub struct Store {
     root: PathBuf,
     folder: Folder,
-    log: OnceLock<Folder>,
+    log: OnceLock<Arc<Folder>>,
     info: Info,
     /// Hash of the bytes of `store.json`: what record 1 stands on.
     info_hash: Hash,
     options: Options,
     segment_limit: u64,
+    /// Bytes of log from which on an index is made.
+    index_worth: u64,
+    /// The index, once it was opened.
+    index: Mutex<Option<Arc<index::Index>>>,
     /// The fold that the last transaction of this process ended with.
     folded: Mutex<Option<fold::Folded>>,
     /// What recovery did in transactions that ended in an error.
@@ -167,6 +175,8 @@ impl Store {
             info,
             options,
             segment_limit: SEGMENT_LIMIT,
+            index_worth: reindex::WORTH,
+            index: Mutex::new(None),
             folded: Mutex::new(None),
             notes: Mutex::new(Vec::new()),
         })
@@ -188,14 +198,25 @@ impl Store {
         self.segment_limit = bytes;
     }
 
+    /// Makes an index for a log of any length, so that tests need no long ones.
+    #[cfg(test)]
+    pub(crate) fn index_anything(&mut self) {
+        self.index_worth = 0;
+    }
+
     /// The folder of the log, opened once.
     fn log(&self) -> Result<&Folder> {
+        self.log_shared().map(|log| &**log)
+    }
+
+    /// The same, to be kept.
+    fn log_shared(&self) -> Result<&Arc<Folder>> {
         if let Some(log) = self.log.get() {
             return Ok(log);
         }
         let missing = || Error::new(Kind::Damaged, "the log's folder is missing");
         let log = self.folder.folder("log")?.ok_or_else(missing)?;
-        Ok(self.log.get_or_init(|| log))
+        Ok(self.log.get_or_init(|| Arc::new(log)))
     }
 }
 

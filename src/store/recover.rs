@@ -42,7 +42,15 @@ impl Locked<'_> {
             if back || !folded.covered {
                 *folded = self.store.blank();
             }
-            self.store.fold_on(folded, Limit::Head(head.clone())).map_err(Stop::error)?;
+            let limit = Limit::Head(head.clone());
+            match self.store.fold_on(folded, limit.clone()) {
+                // The index may be wrong about the log: what the log itself says counts.
+                Err(Stop::Damage(_)) if folded.state.is_based() => {
+                    *folded = self.store.blank();
+                    self.store.fold_on(folded, limit).map_err(Stop::error)?;
+                }
+                other => other.map_err(Stop::error)?,
+            }
             folded.covered = true;
         } else {
             // Another process may have cut what this one saw: without head nothing is certain.

@@ -43,7 +43,7 @@ impl Store {
     where
         T: Serialize + DeserializeOwned,
     {
-        let (mut folded, mut warnings) = (self.take_folded(), Vec::new());
+        let (mut folded, mut warnings) = (self.take_folded(!request.dry_run), Vec::new());
         self.fold_to_head(&mut folded, &mut warnings).map_err(Stop::error)?;
         if let Some(answer) = repeated(&folded.state, request)? {
             return Ok(answer);
@@ -88,9 +88,9 @@ impl Store {
     }
 
     /// What this process folded last; the fold goes on from there.
-    fn take_folded(&self) -> Folded {
+    fn take_folded(&self, build: bool) -> Folded {
         let kept = self.folded.lock().ok().and_then(|mut folded| folded.take());
-        kept.filter(|folded| folded.covered).unwrap_or_else(|| self.blank())
+        kept.filter(|folded| folded.covered).unwrap_or_else(|| self.start(build))
     }
 
     fn keep_folded(&self, folded: Folded) {
@@ -162,6 +162,7 @@ impl<F> Attempt<'_, F> {
             locked.notes.push(format!("the next log segment could not be begun: {error} ({cause})"));
             folded.covered = false;
         }
+        locked.index(folded);
         Ok(Outcome::Answered(Box::new(answer)))
     }
 }

@@ -10,6 +10,7 @@ use super::files::{Folder, Want};
 use super::finding::{Finding, Severity};
 use super::head::Head;
 use super::recover::copy;
+use super::reindex::Compared;
 use super::scan::{Limit, Place, Scan, Stop, segment_name};
 use super::side::{mark_bytes, mark_name};
 use super::{Position, Store};
@@ -103,6 +104,8 @@ impl Store {
 pub(super) struct Audit<'a> {
     store: &'a Store,
     hash_blobs: bool,
+    /// The index beside the fold of the log.
+    index: Option<Compared>,
     /// Marks that were there before head was read: each must have its record.
     there: BTreeSet<String>,
     /// Receipts whose marks are not there, or empty.
@@ -133,6 +136,7 @@ impl<'a> Audit<'a> {
         Ok(Self {
             store,
             hash_blobs,
+            index: Compared::new(store),
             there,
             unmarked: Vec::new(),
             foreign: Vec::new(),
@@ -189,6 +193,7 @@ impl<'a> Audit<'a> {
             }
         }
         self.seen.segments = scan.place.segment;
+        self.seen.findings.extend(self.index.take().and_then(|mut index| index.finding()));
         self.place = Some(scan.place);
         progress(self.seen.bytes, self.total);
         Ok(())
@@ -209,6 +214,9 @@ impl<'a> Audit<'a> {
         hasher.line(scan.last_line());
         self.seen.bytes += scan.last_line().len() as u64 + 1;
         self.seen.records += 1;
+        if let Some(index) = &mut self.index {
+            index.record(record);
+        }
         for event in &record.events {
             self.cited.extend(cited(event));
             match event {
@@ -331,8 +339,7 @@ impl<'a> Audit<'a> {
     }
 
     fn one_blob(&mut self, shelf: &Folder, hash: &Hash, cited: bool) -> Result<()> {
-        let name = hash.hex();
-        let opened = match shelf.open(&name, Want::Read) {
+        let opened = match shelf.open(&hash.hex(), Want::Read) {
             Ok(Some(opened)) => opened,
             Ok(None) => return Ok(()),
             Err(error) => {

@@ -35,7 +35,9 @@ const WORDS: &[(&str, &[&str])] = &[
     ("HashMap", &[]),
     ("HashSet", &[]),
     ("async ", &[]),
-    ("unsafe ", &[]),
+    ("unsafe ", &["src/store/index.rs"]),
+    ("allow(unsafe_code", &["src/store/index.rs"]),
+    ("heed::", &["src/store/index"]),
     ("serde_yaml", &["src/model/yaml.rs"]),
     ("fs2::", &["src/store/lock.rs"]),
     ("blake3::", &["src/model/hash.rs"]),
@@ -217,7 +219,7 @@ fn numbers_are_read_and_written_as_the_fingerprint_needs() {
 #[test]
 fn lints_that_ci_denies_are_on() {
     let manifest = std::fs::read_to_string(repository("Cargo.toml")).expect("a manifest");
-    for lint in ["missing_docs = \"warn\"", "unsafe_code = \"forbid\"", "unwrap_used = \"warn\""] {
+    for lint in ["missing_docs = \"warn\"", "unsafe_code = \"deny\"", "unwrap_used = \"warn\""] {
         assert!(manifest.contains(lint), "{lint}");
     }
     let run = std::fs::read_to_string(repository(".ci/run")).expect(".ci/run");

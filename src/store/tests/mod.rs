@@ -5,6 +5,8 @@ mod door;
 mod end;
 mod fixing;
 mod hostile;
+mod index;
+mod index_lies;
 mod looking;
 mod pieces;
 mod protocol;
@@ -77,6 +79,14 @@ impl Home {
 
     pub fn open(&self) -> Store {
         Store::open(&self.root, options()).unwrap()
+    }
+
+    /// Opens the store with an index from the first record on, as on this boot.
+    pub fn indexed(&self, boot: &str) -> Store {
+        let options = Options { boot: Some(boot.to_owned()), ..options() };
+        let mut store = Store::open(&self.root, options).unwrap();
+        store.index_anything();
+        store
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
