@@ -33,7 +33,11 @@ const COVERED: &[u8] = b"\0covered";
 /// Bytes of address space, not of memory or disk.
 const MAP_SIZE: usize = 64 << 30;
 /// Processes that may read at once; one more folds in memory.
-const READERS: u32 = 1022;
+const READERS: u32 = 200;
+/// The file of LMDB's lock and readers.
+const LOCKS: &str = "lock.mdb";
+/// Bytes that are room enough for it.
+const LOCKS_SIZE: usize = 16 * 1024;
 /// Bytes of the check before each value.
 const CHECK: usize = 8;
 /// Times that the stamp is read again when a writer seems to be at work.
@@ -119,6 +123,10 @@ pub(super) fn make(store: &Store) -> Option<Index> {
     let used = home.names().ok()?.into_iter().filter_map(|name| name.parse::<u64>().ok()).max();
     let generation = used.unwrap_or(0) + 1;
     let folder = home.folder_made(&generation.to_string()).ok()?;
+    // LMDB writes to this file through memory: where the disk is full that would end the process, so its
+    // bytes are taken now.
+    let locks = folder.create_fresh(LOCKS, folder.access.file()).ok()?;
+    files::write_at(&locks, &[0; LOCKS_SIZE], 0, &folder.member(LOCKS)).ok()?;
     let env = open_env(folder.path()).ok()?;
     let mut txn = env.write_txn().ok()?;
     let rows = env.create_database(&mut txn, None).ok()?;

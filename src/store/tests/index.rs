@@ -47,17 +47,17 @@ fn events(kind: u8, id: u8) -> Vec<Event> {
     };
     match kind % 8 {
         0 => vec![session_created(&session)],
-        1 => vec![moved("active"), counted()],
+        1 => vec![moved("running"), counted()],
         2 => vec![moved("stale")],
         3 => vec![event(json!({"type": "run.started", "run": {
-            "id": run, "session": session, "resource": "novel/pride", "number": 1, "status": "running",
-            "cursor": "start", "started_at": "2026-01-01T00:00:00.000000Z",
-            "pending": {"gates": {}, "handoffs": []},
+            "id": run, "session": session, "resource": "novel/pride", "task_mode": "review", "cursor": "start",
+            "status": "running", "context_manifest": [], "pending": {},
+            "started_at": "2026-01-01T00:00:00.000000Z",
         }}))],
         4 => vec![event(json!({"type": "run.stepped", "run": run, "cursor": format!("step-{kind}")}))],
         5 => vec![attempt_ended(&format!("a-00000000000{id}"))],
         6 => vec![receipt_recorded(&format!("gate/{kind}"), 1)],
-        _ => vec![session_created(&session), moved("active"), counted()],
+        _ => vec![session_created(&session), moved("running"), counted()],
     }
 }
 
