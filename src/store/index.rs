@@ -136,9 +136,14 @@ pub(super) fn make(store: &Store) -> Option<Index> {
 
 /// How a file looks from outside: any write into it and any other file in its place shows.
 fn looks(stat: &Stat) -> Hash {
-    let facts = [stat.st_dev, stat.st_ino, stat.st_size as u64, stat.st_mtime as u64, stat.st_ctime as u64];
-    let facts = facts.into_iter().chain([stat.st_mtime_nsec as u64, stat.st_ctime_nsec as u64]);
-    Hash::of(&facts.flat_map(u64::to_le_bytes).collect::<Vec<u8>>())
+    let facts = [
+        stat.st_dev.to_string(),
+        stat.st_ino.to_string(),
+        stat.st_size.to_string(),
+        format!("{} {}", stat.st_mtime, stat.st_mtime_nsec),
+        format!("{} {}", stat.st_ctime, stat.st_ctime_nsec),
+    ];
+    Hash::of(facts.join(" ").as_bytes())
 }
 
 fn read_stamp(home: &Folder) -> Option<Stamp> {

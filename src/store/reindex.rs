@@ -25,10 +25,10 @@ impl Store {
     /// The index's rows with nothing folded over them, or nothing folded yet. `build` says whether an index
     /// may be made where none counts.
     pub(super) fn start(&self, build: bool) -> Folded {
-        self.from_index(build).unwrap_or_else(|| self.blank())
+        self.indexed(build).unwrap_or_else(|| self.blank())
     }
 
-    fn from_index(&self, build: bool) -> Option<Folded> {
+    fn indexed(&self, build: bool) -> Option<Folded> {
         if self.options.boot.is_none() || self.info.format > 1 {
             return None;
         }
