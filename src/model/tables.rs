@@ -106,7 +106,8 @@ impl Key {
     }
 }
 
-/// Rows below the tables in memory: an index on disk, or another state. Keys have at most [`KEY_LIMIT`] bytes.
+/// Rows below the tables in memory: an index on disk, or another state. Keys have at most
+/// [`KEY_LIMIT`] bytes.
 pub trait Base: std::fmt::Debug + Send + Sync {
     /// The value of a key.
     fn get(&self, key: &[u8]) -> Option<Vec<u8>>;

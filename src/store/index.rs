@@ -119,10 +119,22 @@ pub(super) fn open(store: &Store) -> Found {
 
 /// Makes an empty index beside any that there is; it counts once it is written for the first time.
 pub(super) fn make(store: &Store) -> Option<Index> {
+    make_in(store, None)
+}
+
+/// Makes rows that never count: room for a fold that is too large for memory.
+pub(super) fn make_scratch(store: &Store) -> Option<Index> {
+    make_in(store, Some(format!("fold-{}", rustix::process::getpid().as_raw_pid())))
+}
+
+fn make_in(store: &Store, scratch: Option<String>) -> Option<Index> {
     let home = store.folder.folder_made(INDEX).ok()?.folder_made(&name(store)?).ok()?;
     let used = home.names().ok()?.into_iter().filter_map(|name| name.parse::<u64>().ok()).max();
     let generation = used.unwrap_or(0) + 1;
-    let folder = home.folder_made(&generation.to_string()).ok()?;
+    if scratch.as_ref().is_some_and(|name| home.has(name).unwrap_or(true)) {
+        return None;
+    }
+    let folder = home.folder_made(&scratch.unwrap_or_else(|| generation.to_string())).ok()?;
     // LMDB writes to this file through memory: where the disk is full that would end the process, so its
     // bytes are taken now.
     let locks = folder.create_fresh(LOCKS, folder.access.file()).ok()?;
@@ -161,7 +173,8 @@ fn open_env(folder: &Path) -> heed::Result<Env<WithoutTls>> {
     // shared store still only this user: each has an index of their own) can open; only LMDB writes it, and
     // every writer holds LMDB's own lock; it is never cut, replaced or removed while its folder counts, since
     // a new index is a new folder; a file that others wrote into or cut is not opened (its stamp does not
-    // fit); heed itself refuses to open it twice in a process. NO_SYNC gives up durability over a power cut, after which the boot id names another folder.
+    // fit); heed itself refuses to open it twice in a process. NO_SYNC gives up
+    // durability over a power cut, after which the boot id names another folder.
     unsafe {
         options.flags(EnvFlags::NO_SYNC);
         options.open(folder)
@@ -199,6 +212,15 @@ impl Index {
             return None;
         }
         self.stamp(None)?;
+        self.put(folded)?;
+        // Readers that were killed keep old pages from being used again until somebody looks.
+        let _ = self.env.clear_stale_readers();
+        let stat = self.folder.stat_of(DATA).ok()??;
+        self.stamp(Some(looks(&stat)))
+    }
+
+    /// Writes the rows alone; for a scratch.
+    pub fn put(&self, folded: &Folded) -> Option<()> {
         let covered = serde_json::to_vec(&Covered::of(folded)).ok()?;
         let mut txn = self.env.write_txn().ok()?;
         for (key, value) in folded.state.changes() {
@@ -208,11 +230,7 @@ impl Index {
             }
         }
         self.rows.put(&mut txn, COVERED, &with_check(COVERED, &covered)).ok()?;
-        txn.commit().ok()?;
-        // Readers that were killed keep old pages from being used again until somebody looks.
-        let _ = self.env.clear_stale_readers();
-        let stat = self.folder.stat_of(DATA).ok()??;
-        self.stamp(Some(looks(&stat)))
+        txn.commit().ok()
     }
 
     fn stamp(&self, seen: Option<Hash>) -> Option<()> {

@@ -12,7 +12,6 @@ use super::index::{self, Found, INDEX, Index, Raw};
 use super::lock;
 use super::scan::{Limit, Place, Scan};
 use crate::model::event::Record;
-use crate::model::state::State;
 
 /// Bytes of log that are folded sooner than an index is made for them.
 pub(super) const WORTH: u64 = 64 * 1024;
@@ -20,6 +19,9 @@ pub(super) const WORTH: u64 = 64 * 1024;
 const BEHIND: u64 = 1024 * 1024;
 /// Bytes of log whose rows are written at once while an index is made, so that memory stays small.
 const BATCH: u64 = 8 * 1024 * 1024;
+
+/// Records that verify folds in memory before it puts the fold on disk.
+const HELD: usize = if cfg!(test) { 3 } else { 10_000 };
 
 impl Store {
     /// The index's rows with nothing folded over them, or nothing folded yet. `build` says whether an index
@@ -186,7 +188,10 @@ impl Locked<'_> {
 /// The index beside a fold of its own, for verify: they must be equal where the index ends.
 pub(super) struct Compared {
     index: Raw,
-    state: State,
+    folded: Folded,
+    /// Records since the fold was last put out of memory.
+    held: usize,
+    scratch: Option<Arc<Index>>,
     finding: Option<Finding>,
 }
 
@@ -196,26 +201,44 @@ impl Compared {
         store.options.boot.as_ref()?;
         let Found::Ready(index) = store.index_opened() else { return None };
         let index = index.raw().filter(|index| store.trusted(&index.place))?;
-        Some(Self { index, state: State::default(), finding: None })
+        Some(Self { index, folded: store.blank(), held: 0, scratch: None, finding: None })
     }
 
     /// Takes the next record of the log.
-    pub fn record(&mut self, record: &Record) {
+    pub fn record(&mut self, store: &Store, record: &Record) {
         let end = &self.index.place;
         if record.seq > end.seq {
             return;
         }
-        self.state.apply(record);
+        self.folded.state.apply(record);
+        self.held += 1;
         if record.seq == end.seq && record.hash == end.hash {
             self.finding = self.difference();
-            // Nothing of the fold is needed any more.
-            self.state = State::default();
+            self.folded = store.blank();
+        } else if self.held >= HELD {
+            self.held = 0;
+            self.put_out(store);
         }
     }
 
+    /// Puts the fold so far on disk, if there is room; else it stays in memory.
+    fn put_out(&mut self, store: &Store) -> Option<()> {
+        if self.scratch.is_none() {
+            self.scratch = index::make_scratch(store).map(Arc::new);
+        }
+        let scratch = self.scratch.as_ref()?;
+        scratch.put(&self.folded)?;
+        self.folded = scratch.view(store)?;
+        Some(())
+    }
+
     /// What came of it.
-    pub fn finding(&mut self) -> Option<Finding> {
-        self.finding.take()
+    pub fn finding(self) -> Option<Finding> {
+        drop(self.folded);
+        if let Some(scratch) = self.scratch.and_then(|scratch| Arc::try_unwrap(scratch).ok()) {
+            scratch.discard();
+        }
+        self.finding
     }
 
     fn difference(&self) -> Option<Finding> {
@@ -224,7 +247,7 @@ impl Compared {
             wrong += 1;
             first.get_or_insert_with(|| key.to_vec());
         };
-        let mut folded = self.state.all_rows().peekable();
+        let mut folded = self.folded.state.all_rows().peekable();
         let whole = self.index.each(|key, value| {
             while let Some((missing, _)) = folded.next_if(|(known, _)| known.as_ref() < key) {
                 differs(&missing);
@@ -235,7 +258,7 @@ impl Compared {
             }
         });
         folded.for_each(|(missing, _)| differs(&missing));
-        if *self.state.meta() != self.index.meta || !whole {
+        if *self.folded.state.meta() != self.index.meta || !whole {
             differs(b"the counters");
         }
         let first = first?;

@@ -193,7 +193,7 @@ impl<'a> Audit<'a> {
             }
         }
         self.seen.segments = scan.place.segment;
-        self.seen.findings.extend(self.index.take().and_then(|mut index| index.finding()));
+        self.seen.findings.extend(self.index.take().and_then(Compared::finding));
         self.place = Some(scan.place);
         progress(self.seen.bytes, self.total);
         Ok(())
@@ -215,7 +215,7 @@ impl<'a> Audit<'a> {
         self.seen.bytes += scan.last_line().len() as u64 + 1;
         self.seen.records += 1;
         if let Some(index) = &mut self.index {
-            index.record(record);
+            index.record(self.store, record);
         }
         for event in &record.events {
             self.cited.extend(cited(event));

@@ -15,6 +15,7 @@ mod forms;
 mod freezing;
 mod harness;
 mod hostile;
+mod index;
 mod json;
 mod late;
 mod lifecycle;

@@ -50,8 +50,8 @@ fn events(kind: u8, id: u8) -> Vec<Event> {
         1 => vec![moved("running"), counted()],
         2 => vec![moved("stale")],
         3 => vec![event(json!({"type": "run.started", "run": {
-            "id": run, "session": session, "resource": "novel/pride", "task_mode": "review", "cursor": "start",
-            "status": "running", "context_manifest": [], "pending": {},
+            "id": run, "session": session, "resource": "novel/pride", "task_mode": "review",
+            "cursor": "start", "status": "running", "context_manifest": [], "pending": {},
             "started_at": "2026-01-01T00:00:00.000000Z",
         }}))],
         4 => vec![event(json!({"type": "run.stepped", "run": run, "cursor": format!("step-{kind}")}))],

@@ -1,0 +1,57 @@
+//! The index as the binary meets it: made once the log is long enough, and never more than a cache.
+
+use crate::harness::Project;
+
+/// A project whose log is long enough for an index.
+fn long() -> (Project, String) {
+    let mut project = Project::in_memory().furnished();
+    let session =
+        project.nf(&["start", "--resource", "novel/pride", "--task", "review", "-q"]).expect(0).line();
+    project.set("NF_SESSION", &session);
+    let mut number = 0;
+    while project.log().len() < 70 * 1024 {
+        number += 1;
+        project.nf(&["run", "step", "--cursor", &format!("step-{number}"), "-q"]).expect(0);
+    }
+    (project, session)
+}
+
+/// What is asked, in words that do not change from one asking to the next.
+fn answers(project: &Project, session: &str) -> Vec<String> {
+    let asked: [&[&str]; 3] =
+        [&["show", session, "--json"], &["list", "run", "--json"], &["list", "session", "--json"]];
+    asked.iter().map(|words| project.nf(words).expect(0).stdout).collect()
+}
+
+#[test]
+fn an_index_is_a_cache_whatever_becomes_of_it() {
+    let (project, session) = long();
+    let index = project.at(".novelforge/index");
+    let with = answers(&project, &session);
+    assert!(index.is_dir(), "an index was made");
+    let data = || {
+        let folder =
+            std::fs::read_dir(&index).expect("a folder").next().expect("an index").expect("it").path();
+        let numbers = std::fs::read_dir(&folder).expect("a folder").map(|entry| entry.expect("it").path());
+        numbers.map(|path| path.join("data.mdb")).find(|path| path.exists()).expect("rows")
+    };
+    // Bytes changed, bytes missing.
+    let mut bytes = std::fs::read(data()).expect("rows");
+    bytes.iter_mut().for_each(|byte| *byte ^= 0x55);
+    std::fs::write(data(), bytes).expect("written");
+    assert_eq!(answers(&project, &session), with);
+    std::fs::OpenOptions::new().write(true).open(data()).expect("rows").set_len(5000).expect("cut");
+    project.nf(&["run", "step", "--cursor", "after", "-q"]).expect(0);
+    let with = answers(&project, &session);
+    project.nf(&["verify"]).expect(0);
+    // No folder, and no way to make one.
+    std::fs::remove_dir_all(&index).expect("removed");
+    std::fs::write(&index, b"").expect("a file");
+    assert_eq!(answers(&project, &session), with);
+    project.nf(&["run", "step", "--cursor", "still", "-q"]).expect(0);
+    std::fs::remove_file(&index).expect("removed");
+    let with = answers(&project, &session);
+    project.nf(&["doctor", "--fix"]).expect(0);
+    assert!(!index.exists());
+    assert_eq!(answers(&project, &session), with);
+}
