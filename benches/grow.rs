@@ -59,12 +59,12 @@ fn session(number: u64) -> Vec<Event> {
             "status": "running", "context_manifest": [], "pending": {}, "started_at": at,
         }}),
     ];
-    for step in 1..=5 {
+    let moved = |from: &str, to: &str, version: u32| json!({"type": "session.moved", "session": session, "from": from, "to": to, "version": version});
+    events.push(moved("created", "running", 2));
+    for step in 1..=4 {
         events.push(json!({"type": "run.stepped", "run": run, "cursor": format!("step-{step}")}));
     }
     events.push(json!({"type": "run.ended", "run": run, "status": "completed", "outcome": "done"}));
-    events.push(
-        json!({"type": "session.moved", "session": session, "from": "created", "to": "stale", "version": 2}),
-    );
+    events.push(moved("running", "completed", 3));
     events.into_iter().map(|event| serde_json::from_value(event).expect("an event")).collect()
 }

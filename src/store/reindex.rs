@@ -18,10 +18,10 @@ pub(super) const WORTH: u64 = 64 * 1024;
 /// Bytes of log that a reader folds sooner than it brings the index up.
 const BEHIND: u64 = 1024 * 1024;
 /// Bytes of log whose rows are written at once while an index is made, so that memory stays small.
-const BATCH: u64 = 8 * 1024 * 1024;
+const BATCH: u64 = 2 * 1024 * 1024;
 
 /// Records that verify folds in memory before it puts the fold on disk.
-const HELD: usize = if cfg!(test) { 3 } else { 10_000 };
+const HELD: usize = if cfg!(test) { 3 } else { 2_000 };
 
 impl Store {
     /// The index's rows with nothing folded over them, or nothing folded yet. `build` says whether an index
