@@ -59,7 +59,11 @@ fn session(number: u64) -> Vec<Event> {
             "status": "running", "context_manifest": [], "pending": {}, "started_at": at,
         }}),
     ];
-    let moved = |from: &str, to: &str, version: u32| json!({"type": "session.moved", "session": session, "from": from, "to": to, "version": version});
+    let moved = |from: &str, to: &str, version: u32| {
+        json!({
+            "type": "session.moved", "session": session, "from": from, "to": to, "version": version,
+        })
+    };
     events.push(moved("created", "running", 2));
     for step in 1..=4 {
         events.push(json!({"type": "run.stepped", "run": run, "cursor": format!("step-{step}")}));
