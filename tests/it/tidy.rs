@@ -222,6 +222,10 @@ fn lints_that_ci_denies_are_on() {
     for lint in ["missing_docs = \"warn\"", "unsafe_code = \"deny\"", "unwrap_used = \"warn\""] {
         assert!(manifest.contains(lint), "{lint}");
     }
+    let index = std::fs::read_to_string(repository("src/store/index.rs")).expect("a source");
+    for word in ["allow(unsafe_code", "unsafe {"] {
+        assert_eq!(index.matches(word).count(), 1, "one function opens the map: {word}");
+    }
     let run = std::fs::read_to_string(repository(".ci/run")).expect(".ci/run");
     assert!(run.contains("cargo clippy --locked --all-targets -- -D warnings"), "clippy denies warnings");
 }
