@@ -208,7 +208,8 @@ impl Index {
     /// Writes what changed over a view, and up to where the rows cover the log now; `None` where it failed.
     /// Only a holder of the store's lock may call it.
     pub fn write(&self, folded: &Folded) -> Option<()> {
-        if read_stamp(&self.home).is_some_and(|stamp| stamp.generation != self.generation) {
+        // A newer generation counts; an older one whose file somebody touched is what this one replaces.
+        if read_stamp(&self.home).is_some_and(|stamp| stamp.generation > self.generation) {
             return None;
         }
         self.stamp(None)?;

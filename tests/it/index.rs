@@ -55,3 +55,27 @@ fn an_index_is_a_cache_whatever_becomes_of_it() {
     assert!(!index.exists());
     assert_eq!(answers(&project, &session), with);
 }
+
+#[test]
+fn an_index_that_somebody_touched_is_made_anew_once() {
+    let (project, session) = long();
+    let with = answers(&project, &session);
+    let index = project.at(".novelforge/index");
+    let home = || std::fs::read_dir(&index).expect("a folder").next().expect("one").expect("it").path();
+    let stamp = || std::fs::read_to_string(home().join("stamp")).expect("a stamp");
+    let before = stamp();
+    let generation = before.split(' ').next().expect("a number").trim_start_matches('0').to_owned();
+    use std::os::unix::fs::PermissionsExt;
+    let rows = home().join(generation).join("data.mdb");
+    // Only how the file looks changes: its change time.
+    for mode in [0o400, 0o600] {
+        std::fs::set_permissions(&rows, std::fs::Permissions::from_mode(mode)).expect("chmod");
+    }
+    assert_eq!(answers(&project, &session), with);
+    let after = stamp();
+    assert_ne!(after, before, "another generation counts");
+    assert_eq!(answers(&project, &session), with);
+    assert_eq!(stamp(), after, "and is not made again");
+    let numbers = std::fs::read_dir(home()).expect("a folder").count();
+    assert_eq!(numbers, 2, "one generation and the stamp");
+}
