@@ -183,3 +183,49 @@ fn the_session_flag_reaches_the_commands_that_take_a_session_themselves() {
     project.nf(&["run", "finish", "--status", "completed", "--session", &session]).expect(0);
     project.nf(&["resume", "--session", &session]).expect(0);
 }
+
+#[test]
+fn the_way_on_from_each_exit_9_works() {
+    for (path, text) in [
+        ("ch01.md", Some("Another chapter.\n")),
+        ("ch01.md", None),
+        ("canon.md", Some("other canon\n")),
+        ("canon.md", None),
+        ("versions.json", Some("{\"framework\": 2}")),
+        ("approval.txt", Some("no longer\n")),
+        ("approval.txt", None),
+    ] {
+        let project = Project::new();
+        project.write("canon.md", "canon\n");
+        project.write("versions.json", "{\"framework\": 1}");
+        project.write("approval.txt", "yes\n");
+        let session = project.start();
+        project.nf(&["freeze", "job.yaml"]).expect(0);
+        project
+            .nf(&[
+                "checkpoint",
+                "save",
+                "--boundary",
+                "other",
+                "--authority",
+                "canon=canon.md",
+                "--compat",
+                "framework=versions.json#/framework",
+                "--approval",
+                "editor=approval.txt",
+            ])
+            .expect(0);
+        project.nf(&["run", "finish", "--status", "completed"]).expect(0);
+        match text {
+            Some(text) => project.write(path, text),
+            None => std::fs::remove_file(project.at(path)).expect("removed"),
+        }
+        let refused = project.nf(&["resume"]).expect(9);
+        let way = format!("nf session move {session} stale, then nf start --from {session}");
+        assert!(refused.stderr.contains(&way), "{path}: {}", refused.stderr);
+        project.nf(&["session", "move", &session, "stale"]).expect(0);
+        project.nf(&["start", "--from", &session]).expect(0);
+        project.nf(&["run", "finish", "--status", "completed"]).expect(0);
+        project.nf(&["resume"]).expect(0);
+    }
+}
