@@ -14,7 +14,7 @@ use super::input::Project;
 use crate::error::{Error, Kind, Result};
 use crate::model::decision::{Decision, Turn};
 use crate::model::fold::current_run;
-use crate::model::id::{Id, IdKind, Name, RunId, SessionId, is_base32};
+use crate::model::id::{Id, IdKind, Name, RunId, is_base32};
 use crate::model::run::Run;
 use crate::model::session::Session;
 use crate::model::state::{Entity, State};
@@ -375,17 +375,6 @@ pub fn kind_of(text: &str) -> Result<IdKind> {
         Error::new(Kind::Usage, format!("{shown:?} is no id"))
             .because("an id is a letter, - and up to 12 characters, such as s-4q2mk7ta0xwd")
     })
-}
-
-/// The sessions that a session came from, nearest first; at most 1,000 generations.
-pub fn ancestors(state: &State, session: &Session) -> Vec<SessionId> {
-    let mut all = Vec::new();
-    let mut next = session.parent.clone();
-    while let Some(id) = next.filter(|_| all.len() < 1000) {
-        next = state.get::<Session>(&id).and_then(|parent| parent.parent);
-        all.push(id);
-    }
-    all
 }
 
 /// The parent of the store folder.

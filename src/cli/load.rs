@@ -3,7 +3,8 @@
 
 use serde_json::Value;
 
-use super::ctx::{ancestors, get};
+use super::ctx::{Opened, get};
+use super::input::{Reader, config};
 use crate::error::{Error, Kind, Result};
 use crate::model::checkpoint::{Bindings, BindingsRef, Checkpoint};
 use crate::model::handoff::{Attempt, Handoff};
@@ -15,7 +16,7 @@ use crate::model::session::Session;
 use crate::model::state::State;
 use crate::rules::freeze::FrozenJob;
 use crate::rules::once::Evidence;
-use crate::store::Store;
+use crate::store::{Gathered, Store};
 
 /// The bindings of a checkpoint, in place or from their blob.
 ///
@@ -37,6 +38,17 @@ pub fn newest_bindings(store: &Store, state: &State, session: &Session) -> Resul
         Some(checkpoint) => bindings(store, &checkpoint),
         None => Ok(Bindings::default()),
     }
+}
+
+/// What the config declares and `held` does not have yet, hashed now, with what was looked at.
+///
+/// # Errors
+/// `bad_input` for the config, `not_a_binding` for a file that it names.
+pub fn declared(opened: &Opened, held: &Bindings) -> Result<Gathered<Bindings>> {
+    let mut reader = Reader::new(&opened.project);
+    let mut gathered = Gathered::of(reader.declared(&config(&opened.store)?, held)?);
+    gathered.files = reader.stamps;
+    Ok(gathered)
 }
 
 /// A frozen job from its blob.
@@ -68,7 +80,7 @@ pub fn evidence(store: &Store, state: &State, result: StoredResult) -> Result<Ev
     Ok(Evidence {
         body: read::<Value>(store, &result.blob)?,
         frozen: frozen(store, &job)?,
-        ancestors: ancestors(state, &source),
+        ancestors: state.ancestors(&source),
         result,
         job,
         attempt,

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::ctx::{Context, Opened, find, get, kind_of, only};
-use super::input::{Reader, config, free_for_packet, write_secret};
+use super::input::{free_for_packet, write_secret};
 use super::load;
 use super::output::{Done, Report};
 use crate::error::{Error, Kind, Result};
@@ -151,11 +151,8 @@ impl Packet {
         let frozen = load::frozen(&opened.store, &job)?;
         let artifacts = load::artifacts(&opened.store, &frozen)?;
         let held = load::newest_bindings(&opened.store, state, &session)?;
-        let mut reader = Reader::new(&opened.project);
-        let declared = reader.declared(&config(&opened.store)?, &held)?;
-        let mut gathered = Gathered::of(Facts { frozen, artifacts, job: job.id, declared });
-        gathered.files = reader.stamps;
-        Ok(gathered)
+        let declared = load::declared(opened, &held)?;
+        Ok(declared.map(|declared| Facts { frozen, artifacts, job: job.id, declared }))
     }
 
     /// The job that is named, directly or by its handoff; else the only one that waits for an answer.

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::ctx::{Context, Opened, ancestors, get};
-use super::input::{Reader, config, reply};
+use super::ctx::{Context, Opened, get};
+use super::input::reply;
 use super::load;
 use super::output::{Done, Report, checks};
 use crate::error::{Error, Kind, Result};
@@ -241,12 +241,8 @@ fn gather(ctx: &Context, opened: &Opened, state: &State, bytes: &[u8]) -> Result
     let handoff: Handoff = get(state, &attempt.handoff)?;
     let source: Session = get(state, &handoff.source_session)?;
     let held = load::newest_bindings(&opened.store, state, &source)?;
-    let mut reader = Reader::new(&opened.project);
-    let declared = reader.declared(&config(&opened.store)?, &held)?;
-    let mut gathered =
-        Gathered::of(Facts { intake, attempt, frozen: load::frozen(&opened.store, &job)?, declared });
-    gathered.files = reader.stamps;
-    Ok(gathered)
+    let frozen = load::frozen(&opened.store, &job)?;
+    Ok(load::declared(opened, &held)?.map(|declared| Facts { intake, attempt, frozen, declared }))
 }
 
 /// A nonce given beside the reply stands in for one that the reply leaves out, never for another one.
@@ -304,7 +300,7 @@ fn decide(
         frozen: &facts.frozen,
         history: state.history(&job.fingerprint),
         job,
-        ancestors: ancestors(state, &source),
+        ancestors: state.ancestors(&source),
         worker: get(state, &attempt.worker_session)?,
         held: attempt.result.as_ref().and_then(|id| state.get(id)),
         bindings: carry(&newest, &facts.declared),

@@ -4,8 +4,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
 use super::ctx::{Context, find};
+use super::load::declared;
 use super::output::{Done, Report};
-use super::start::declared;
 use crate::error::Result;
 use crate::model::checkpoint::Bindings;
 use crate::model::id::Name;

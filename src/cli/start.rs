@@ -3,8 +3,8 @@
 use clap::Args;
 use serde_json::json;
 
-use super::ctx::{Context, Opened, find, get};
-use super::input::{Declared, Reader, config};
+use super::ctx::{Context, find, get};
+use super::load::declared;
 use super::output::{Done, Report};
 use crate::error::{Error, Kind, Result};
 use crate::model::checkpoint::{Bindings, Checkpoint};
@@ -14,7 +14,6 @@ use crate::model::session::Session;
 use crate::model::state::State;
 use crate::rules::resume::not_current;
 use crate::rules::session::{Before, Stands, start, start_from};
-use crate::store::Gathered;
 
 /// Begin a session that runs
 #[derive(Debug, Args)]
@@ -55,19 +54,6 @@ impl Report for Started {
     fn next(&self) -> Option<String> {
         Some("nf freeze FILE".to_owned())
     }
-}
-
-/// The bindings of the config, all hashed now: what a first checkpoint holds.
-///
-/// # Errors
-/// `bad_input` for the config or a file it names.
-pub fn declared(opened: &Opened, held: &Bindings) -> Result<Gathered<Bindings>> {
-    let declared: Declared = config(&opened.store)?;
-    let mut reader = Reader::new(&opened.project);
-    let bindings = reader.declared(&declared, held)?;
-    let mut gathered = Gathered::of(bindings);
-    gathered.files = reader.stamps;
-    Ok(gathered)
 }
 
 impl Start {

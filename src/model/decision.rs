@@ -115,11 +115,6 @@ impl<T> Decision<T> {
     pub fn refused(events: Vec<Event>, error: Error) -> Self {
         Self { events, packet: None, outcome: Err(error) }
     }
-
-    /// The same with another answer.
-    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Decision<U> {
-        Decision { events: self.events, packet: self.packet, outcome: self.outcome.map(change) }
-    }
 }
 
 #[cfg(test)]

@@ -178,6 +178,17 @@ impl State {
         ids.filter_map(|id| self.get::<Session>(&id))
     }
 
+    /// The sessions that a session came from, nearest first; at most 1,000 generations.
+    pub fn ancestors(&self, session: &Session) -> Vec<SessionId> {
+        let mut all = Vec::new();
+        let mut next = session.parent.clone();
+        while let Some(id) = next.filter(|_| all.len() < 1000) {
+            next = self.get::<Session>(&id).and_then(|parent| parent.parent);
+            all.push(id);
+        }
+        all
+    }
+
     /// Open handoffs whose source is a session.
     pub fn outstanding(&self, session: &SessionId) -> Vec<Handoff> {
         let ids = self.tables.scan::<HandoffId>(&Key::new(Table::Outstanding).text(session.as_str()));
@@ -223,10 +234,5 @@ impl State {
     /// What an operation key answered.
     pub fn answered(&self, op: &Name) -> Option<Answered> {
         self.tables.get(&Key::new(Table::Operation).text(op.as_str()))
-    }
-
-    /// Rows in all tables, for the fold's own figures.
-    pub fn rows_held(&self) -> usize {
-        self.tables.len()
     }
 }

@@ -169,7 +169,6 @@ pub fn job(value: &Value, find: &dyn Fn(&str) -> Result<Contract>) -> Result<Job
     let contract = reference.as_deref().map(find).transpose()?;
     let own = terms(what, &members)?;
     let base = contract.as_ref().map(|contract| contract.terms.clone()).unwrap_or_default();
-    let from_pack = contract.is_some();
     let kind = same(what, "/kind", contract.as_ref().map(|pack| pack.kind.clone()), members.get("kind")?)?;
     let output = same(what, "/output", base.output, own.output)?;
     let spec = JobSpec {
@@ -182,7 +181,7 @@ pub fn job(value: &Value, find: &dyn Fn(&str) -> Result<Contract>) -> Result<Job
         context: artifacts(what, members.raw("context"), "/context")?.unwrap_or_default(),
         rubric: [base.rubric, own.rubric].concat(),
         output: output.ok_or_else(|| wrong(what, "/output", "this member is required"))?,
-        verdict: if from_pack { same(what, "/verdict", base.verdict, own.verdict)? } else { own.verdict },
+        verdict: same(what, "/verdict", base.verdict, own.verdict)?,
         evidence: union(base.evidence, own.evidence),
         permissions: same(what, "/permissions", base.permissions, own.permissions)?
             .unwrap_or(Permissions { result_scope: ResultScope::Diagnostic }),

@@ -181,26 +181,14 @@ fn newest_question(state: &State, consume: &Consume) -> Result<()> {
             Err(not_consumable(&result.id, &why)
                 .fix(format!("nf show {}; the answer to an earlier question moves no gate", newest.id)))
         }
-        None if acting.id == own.source_session || descends(state, acting, &own.source_session) => Ok(()),
+        None if acting.id == own.source_session || state.ancestors(acting).contains(&own.source_session) => {
+            Ok(())
+        }
         None => {
             let why = format!("session {} asked the question, not {}", own.source_session, acting.id);
             Err(not_consumable(&result.id, &why).fix(format!("give --session {}", own.source_session)))
         }
     }
-}
-
-/// Whether a session was begun from another, over any number of generations.
-fn descends(state: &State, session: &Session, from: &SessionId) -> bool {
-    let mut next = session.parent.clone();
-    let mut steps = 0;
-    while let Some(id) = next.filter(|_| steps < 1000) {
-        if id == *from {
-            return true;
-        }
-        steps += 1;
-        next = state.get::<Session>(&id).and_then(|parent| parent.parent);
-    }
-    false
 }
 
 fn contested(state: &State, result: &StoredResult) -> Error {

@@ -79,6 +79,12 @@ impl<F> Gathered<F> {
         Self { facts, blobs: Vec::new(), files: Vec::new(), seen: Vec::new() }
     }
 
+    /// The same looks behind other facts.
+    pub fn map<G>(self, change: impl FnOnce(F) -> G) -> Gathered<G> {
+        let Self { facts, blobs, files, seen } = self;
+        Gathered { facts: change(facts), blobs, files, seen }
+    }
+
     /// Whether everything still stands as it was seen; if not, what moved.
     pub(super) fn moved(&self, state: &State) -> Result<Option<String>> {
         let entity = self.seen.iter().find(|(id, stamp)| state.stamp(id) != *stamp);
