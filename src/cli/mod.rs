@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Args, FromArgMatches, Subcommand};
 
 use crate::error::{Error, Kind, Result};
 use crate::model::time::Source;
@@ -70,19 +70,8 @@ const EXIT_CODES: &str = "Exit codes:
   12  not durable: a sync failed; may or may not be recorded
   75  busy: the store lock was not had in time; try again";
 
-/// A durable, checkable record of long AI and human work
-#[derive(Debug, Parser)]
-#[command(name = "nf", version, propagate_version = true, max_term_width = 100)]
-#[command(
-    after_help = "The daily path:\n  nf init; nf start --resource R --task T; nf freeze FILE; nf packet; \
-    nf reply; nf consume --as GATE; nf resume"
-)]
-pub struct Cli {
-    #[command(flatten)]
-    global: Global,
-    #[command(subcommand)]
-    command: Command,
-}
+const DAILY_PATH: &str = "The daily path:\n  nf init; nf start --resource R --task T; nf freeze FILE; nf packet; \
+    nf reply; nf consume --as GATE; nf resume";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -120,7 +109,30 @@ enum Command {
 
 /// The whole command line, with exit codes and environment in its help.
 pub fn command() -> clap::Command {
-    Cli::command().after_long_help(format!("{EXIT_CODES}\n\n{}", Env::help()))
+    let help = format!("{EXIT_CODES}\n\n{}", Env::help());
+    Command::augment_subcommands(root()).after_help(DAILY_PATH).after_long_help(help)
+}
+
+/// The program without a command: its name and the global flags.
+fn root() -> clap::Command {
+    Global::augment_args(clap::Command::new("nf"))
+        .about("A durable, checkable record of long AI and human work")
+        .version(env!("CARGO_PKG_VERSION"))
+        .propagate_version(true)
+        .max_term_width(100)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+}
+
+/// The command line that these arguments need. Where the first one names a command, the others are left out:
+/// giving every command its copy of the global flags takes longer than most commands do.
+fn command_for(arguments: &[OsString]) -> clap::Command {
+    let word = arguments.get(1).and_then(|word| word.to_str());
+    let mut all = Command::augment_subcommands(clap::Command::new("all"));
+    match word.and_then(|word| all.find_subcommand_mut(word)) {
+        Some(named) => root().subcommand(std::mem::take(named)),
+        None => command(),
+    }
 }
 
 /// Runs one command and gives the exit code of the process.
@@ -130,19 +142,20 @@ pub fn run(edge: Edge) -> u8 {
 
 fn answered(edge: Edge) -> u8 {
     let json = edge.arguments.iter().any(|argument| argument == "--json");
-    let parsed = command().try_get_matches_from(&edge.arguments).and_then(|matches| {
-        let schema = schema_of(&matches);
-        Cli::from_arg_matches(&matches).map(|cli| (cli, schema))
+    // The process ends after one command: taking the command line apart again would be time for nothing.
+    let mut line = std::mem::ManuallyDrop::new(command_for(&edge.arguments));
+    let parsed = line.try_get_matches_from_mut(&edge.arguments).and_then(|matches| {
+        let given = Global::from_arg_matches(&matches)?;
+        Ok((schema_of(&matches), given, Command::from_arg_matches(&matches)?))
     });
-    let (cli, schema) = match parsed {
+    let (schema, global, command) = match parsed {
         Ok(parsed) => parsed,
         Err(error) => return usage(json, &error),
     };
-    output::set_color(&cli.global.color);
-    let global = cli.global.clone();
-    let done = prepare(edge, &cli.global).and_then(|ctx| {
+    output::set_color(&global.color);
+    let done = prepare(edge, &global).and_then(|ctx| {
         let _span = tracing::debug_span!("command", schema).entered();
-        dispatch(cli.command, &ctx)
+        dispatch(command, &ctx)
     });
     match done {
         Ok(done) => output::done(&global, done),

@@ -1,7 +1,7 @@
 //! The events: what can have happened, each in the past tense. An event is a fact; its fold
 //! ([`super::state`]) never refuses one.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::check::Check;
@@ -13,6 +13,7 @@ use super::job::{Job, Place, Verdict};
 use super::result::{Checked, Receipt, ReplyClass, StoredResult};
 use super::run::{GateStatus, Run, RunStatus};
 use super::session::{Session, Status};
+use super::tagged::{self, Variants};
 use crate::words;
 
 /// Bytes up to which a user's text stands in the log itself.
@@ -94,11 +95,28 @@ pub struct Prose {
     pub hash: Hash,
 }
 
-/// Everything that can have happened.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(tag = "type")]
-#[allow(missing_docs, reason = "the fields are the entities' own, described there")]
-pub enum Event {
+/// Makes the enum twice from one list: as it is written, with its type as a member, and as it is read,
+/// where the type is known before the members, so that nothing needs to be kept until it is.
+macro_rules! events {
+    ($($variants:tt)*) => {
+        /// Everything that can have happened.
+        #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+        #[serde(tag = "type")]
+        #[allow(missing_docs, reason = "the fields are the entities' own, described there")]
+        pub enum Event { $($variants)* }
+
+        mod read {
+            use super::*;
+
+            #[derive(Deserialize)]
+            #[serde(remote = "super::Event")]
+            #[allow(dead_code, reason = "what is read is the other enum")]
+            pub(super) enum Event { $($variants)* }
+        }
+    };
+}
+
+events! {
     /// A log segment was begun; the first record of each.
     #[serde(rename = "segment.opened")]
     SegmentOpened { segment: u32, store: String, last: Hash },
@@ -208,6 +226,18 @@ pub enum Event {
     /// What a command with an operation key answered; the same key gets the same answer.
     #[serde(rename = "op.answered")]
     OpAnswered { answer: Value },
+}
+
+impl<'de> Deserialize<'de> for Event {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        tagged::deserialize(deserializer)
+    }
+}
+
+impl Variants for Event {
+    fn read<'de, D: Deserializer<'de>>(variant: D) -> Result<Self, D::Error> {
+        read::Event::deserialize(variant)
+    }
 }
 
 impl Event {

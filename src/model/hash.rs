@@ -115,11 +115,29 @@ impl Hasher {
 pub fn canonical<T: Serialize>(value: &T) -> Vec<u8> {
     // Serialising plain data to memory fails only for non-finite numbers and non-string keys; neither
     // can stand in a guarded value or in a struct of this crate.
-    serde_json_canonicalizer::to_vec(value).unwrap_or_default()
+    match serde_json::to_value(value) {
+        // What serde_json writes is canonical already, and made in a tenth of the time.
+        Ok(value) if is_plain(&value) => serde_json::to_vec(&value).unwrap_or_default(),
+        _ => serde_json_canonicalizer::to_vec(value).unwrap_or_default(),
+    }
+}
+
+/// Whether a value has only whole numbers that a double holds, and keys whose order is the same in bytes as in
+/// UTF-16: where the RFC and the plain writing of a sorted map agree.
+fn is_plain(value: &serde_json::Value) -> bool {
+    use serde_json::Value;
+    match value {
+        Value::Null | Value::Bool(_) | Value::String(_) => true,
+        Value::Number(number) => number.as_i64().is_some_and(|number| number.unsigned_abs() < 1 << 53),
+        Value::Array(items) => items.iter().all(is_plain),
+        Value::Object(members) => members.iter().all(|(key, member)| key.is_ascii() && is_plain(member)),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -140,5 +158,34 @@ mod tests {
     fn canonical_sorts_keys_and_writes_numbers_as_the_rfc_says() {
         let value: serde_json::Value = serde_json::from_str(r#"{"b":1.0,"a":[1e21,0.1]}"#).unwrap();
         assert_eq!(canonical(&value), br#"{"a":[1e+21,0.1],"b":1}"#);
+    }
+
+    fn values() -> impl Strategy<Value = serde_json::Value> {
+        let leaf = prop_oneof![
+            Just(serde_json::Value::Null),
+            any::<bool>().prop_map(Into::into),
+            any::<i64>().prop_map(Into::into),
+            (-9i64..9).prop_map(|step| ((1i64 << 53) + step).into()),
+            any::<f64>().prop_filter("finite", |number| number.is_finite()).prop_map(Into::into),
+            any::<String>().prop_map(Into::into),
+            "[\\x00-\\x7f\u{e000}\u{10000}é]{0,8}".prop_map(Into::into),
+        ];
+        leaf.prop_recursive(3, 24, 6, |inner| {
+            let key = "[\\x00-\\x7fé\u{e000}\u{fffd}\u{10000}]{0,4}";
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..6).prop_map(Into::into),
+                proptest::collection::btree_map(key, inner, 0..6)
+                    .prop_map(|members| serde_json::Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+
+        #[test]
+        fn the_quick_way_and_the_library_write_the_same_bytes(value in values()) {
+            prop_assert_eq!(canonical(&value), serde_json_canonicalizer::to_vec(&value).unwrap());
+        }
     }
 }

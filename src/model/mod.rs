@@ -16,5 +16,6 @@ pub mod run;
 pub mod session;
 pub mod state;
 pub mod tables;
+mod tagged;
 pub mod time;
 pub mod yaml;

@@ -22,6 +22,10 @@ use words::{collect, not_a_schema};
 /// The address a schema has while it is read; relative references resolve against it and then fail.
 const ADDRESS: &str = "nf:///schema";
 
+/// The address of a schema that was found to be one before. What lies at this host boon takes for sound by
+/// the meta-schema, and does not spend most of a check on proving it again.
+const SOUND_ADDRESS: &str = "https://json-schema.org/nf/frozen";
+
 /// The meta-schema of the one draft that is read.
 const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 
@@ -58,7 +62,7 @@ impl Violation {
 /// Clause: semantic jobs, freeze, `output`.
 pub fn compile_check(schema: &Value) -> Result<(), Violation> {
     refuse_draft(schema)?;
-    compile(schema, &|_| None).map(|_| ())
+    compile(ADDRESS, schema, &|_| None).map(|_| ())
 }
 
 /// Where an instance departs from a schema: empty if nowhere, sorted by pointer, at most 20.
@@ -69,6 +73,14 @@ pub fn check(schema: &Value, instance: &Value) -> Result<Vec<Violation>, Violati
     check_with(schema, instance, &|_| None)
 }
 
+/// [`check`] against a schema that [`compile_check`] found sound before, as a frozen job's is: most of a
+/// check would go into finding that out again.
+///
+/// Fails if the schema cannot be compiled all the same. Clause: semantic jobs, binding, `schema`.
+pub fn check_sound(schema: &Value, instance: &Value) -> Result<Vec<Violation>, Violation> {
+    departures(SOUND_ADDRESS, schema, instance, &|_| None)
+}
+
 /// [`check`] with further documents by address, for suites of tests; nothing in `nf` has any.
 #[doc(hidden)]
 pub fn check_with(
@@ -76,7 +88,16 @@ pub fn check_with(
     instance: &Value,
     remotes: &dyn Fn(&str) -> Option<Value>,
 ) -> Result<Vec<Violation>, Violation> {
-    let (schemas, index) = compile(schema, remotes)?;
+    departures(ADDRESS, schema, instance, remotes)
+}
+
+fn departures(
+    address: &str,
+    schema: &Value,
+    instance: &Value,
+    remotes: &dyn Fn(&str) -> Option<Value>,
+) -> Result<Vec<Violation>, Violation> {
+    let (schemas, index) = compile(address, schema, remotes)?;
     let mut found = BTreeSet::new();
     if let Err(error) = schemas.validate(instance, index) {
         collect(&error, &mut found);
@@ -105,6 +126,7 @@ impl UrlLoader for NoLoader {
 
 /// Compiles a schema, adding those documents that it asks for and `remotes` has.
 fn compile(
+    address: &str,
     schema: &Value,
     remotes: &dyn Fn(&str) -> Option<Value>,
 ) -> Result<(Schemas, SchemaIndex), Violation> {
@@ -112,7 +134,7 @@ fn compile(
     let mut patterns = Vec::new();
     collect_patterns(schema, "", &mut patterns);
     refuse_patterns(&patterns)?;
-    let mut resources: Vec<(String, Value)> = vec![(ADDRESS.to_owned(), schema.clone())];
+    let mut resources: Vec<(String, Value)> = vec![(address.to_owned(), schema.clone())];
     loop {
         let mut schemas = Schemas::new();
         let mut compiler = Compiler::new();
@@ -122,7 +144,7 @@ fn compile(
             let added = compiler.add_resource(address, document.clone());
             added.map_err(|error| not_a_schema(schema, &error))?;
         }
-        match compiler.compile(ADDRESS, &mut schemas) {
+        match compiler.compile(address, &mut schemas) {
             Ok(index) => return Ok((schemas, index)),
             Err(CompileError::LoadUrlError { url, src }) => match remotes(&url) {
                 Some(document) => resources.push((url, document)),

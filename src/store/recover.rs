@@ -219,7 +219,7 @@ pub(super) fn copy(
     range: std::ops::Range<u64>,
     mut each: impl FnMut(&[u8], u64) -> Result<()>,
 ) -> Result<()> {
-    let mut buffer = vec![0u8; CHUNK];
+    let mut buffer = vec![0u8; CHUNK.min((range.end - range.start) as usize)];
     let mut at = range.start;
     while at < range.end {
         let want = (range.end - at).min(CHUNK as u64) as usize;
