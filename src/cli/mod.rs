@@ -18,6 +18,7 @@ mod ctx;
 mod doctor;
 pub mod env;
 mod freeze;
+mod handoff;
 mod history;
 mod init;
 mod input;
@@ -95,6 +96,8 @@ enum Command {
     Run(session::RunCommand),
     #[command(subcommand)]
     Checkpoint(checkpoint::CheckpointCommand),
+    #[command(subcommand)]
+    Handoff(handoff::HandoffCommand),
     #[command(subcommand)]
     Contract(contract::ContractCommand),
     Completions(shell::Completions),
@@ -247,6 +250,7 @@ fn dispatch(command: Command, ctx: &Context) -> Result<Done> {
         Command::Session(command) => command.run(ctx),
         Command::Run(command) => command.run(ctx),
         Command::Checkpoint(command) => command.run(ctx),
+        Command::Handoff(command) => command.run(ctx),
         Command::Contract(command) => command.run(ctx),
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),

@@ -11,6 +11,7 @@ pub mod hash;
 pub mod id;
 pub mod job;
 pub mod json;
+pub mod queue;
 pub mod result;
 pub mod run;
 pub mod session;
