@@ -82,7 +82,7 @@ impl Error {
                  what only reads goes on here",
             ),
             Some(Errno::ACCESS | Errno::PERM) => {
-                failed.fix("give yourself the right to it (chmod, chown, or another user); nothing was recorded")
+                failed.fix("give yourself the right to it; nf doctor --fix sets the modes of a store of your own")
             }
             _ => failed,
         }
