@@ -305,3 +305,6 @@ impl List {
         state && resource && of_job
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -126,7 +126,10 @@ fn processes_of_one_number_read_and_write_at_once() {
                         let there: Vec<String> =
                             known.lock().expect("a list").iter().map(|(.., id)| id.clone()).collect();
                         let seen = sessions(&run(apart(&project, more, &LIST)).expect(0));
-                        assert!(there.iter().all(|id| seen.contains(id)), "an acknowledged record is not seen");
+                        assert!(
+                            there.iter().all(|id| seen.contains(id)),
+                            "an acknowledged record is not seen"
+                        );
                     }
                 });
             }
