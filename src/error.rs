@@ -78,11 +78,11 @@ impl Error {
         let failed = Self::new(kind, format!("{what} failed")).because(error.to_string());
         match error.raw_os_error().map(Errno::from_raw_os_error) {
             Some(Errno::ROFS) => failed.fix(
-                "the file system is mounted read-only: mount it for writing, or work in a copy of the project; \
-                 what only reads goes on here",
+                "the file system is mounted read-only: mount it for writing, or work in a copy of the \
+                 project; what only reads goes on here",
             ),
             Some(Errno::ACCESS | Errno::PERM) => {
-                failed.fix("give yourself the right to it; nf doctor --fix sets the modes of a store of your own")
+                failed.fix("give yourself the right to it; nf doctor --fix sets the modes of your own store")
             }
             _ => failed,
         }

@@ -59,8 +59,9 @@ impl Damage {
     }
 }
 
-/// Raised where a row of the index was no good and the log could not say what belongs there: then nothing that
-/// was looked up counts. Copies share it, so that whoever gave one with [`super::Options`] can ask afterwards.
+/// Raised where a row of the index was no good and the log could not say what belongs there: then nothing
+/// that was looked up counts. Copies share it, so that whoever gave one with [`super::Options`] can ask
+/// afterwards.
 #[derive(Debug, Clone, Default)]
 pub struct Doubt(Arc<Mutex<Option<Error>>>);
 

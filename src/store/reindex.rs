@@ -19,8 +19,8 @@ use crate::model::event::Record;
 pub(super) const WORTH: u64 = 64 * 1024;
 /// Bytes of log that a reader folds sooner than it brings the index up.
 const BEHIND: u64 = 1024 * 1024;
-/// Bytes of log whose rows are written at once while an index is made, so that memory stays small and no writer
-/// waits long for the lock.
+/// Bytes of log whose rows are written at once while an index is made, so that memory stays small and no
+/// writer waits long for the lock.
 const PIECE: u64 = if cfg!(test) { 4 * 1024 } else { 2 * 1024 * 1024 };
 /// How long the lock is left free between two pieces.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -206,8 +206,8 @@ impl Store {
         self.root().join(INDEX).exists() && std::fs::remove_dir_all(self.root().join(INDEX)).is_ok()
     }
 
-    /// Removes the indexes that were written longest ago, where there are many: each mount namespace, such as a
-    /// sandbox has, leaves one.
+    /// Removes the indexes that were written longest ago, where there are many: each mount namespace, such as
+    /// a sandbox has, leaves one.
     fn prune_indexes(&self) {
         let all = self.root().join(INDEX);
         let mut others = index::leftovers(self);
@@ -220,8 +220,8 @@ impl Store {
         }
     }
 
-    /// Removes what is no part of this store's index, here and now; for doctor, under the lock. Gives how many
-    /// there were.
+    /// Removes what is no part of this store's index, here and now; for doctor, under the lock. Gives how
+    /// many there were.
     pub(super) fn sweep_indexes(&self) -> usize {
         let found = index::leftovers(self);
         let removed = |path: &&PathBuf| match path.is_dir() {
@@ -231,7 +231,8 @@ impl Store {
         found.iter().filter(removed).count()
     }
 
-    /// Indexes that are not this boot's, mount's, user's and version's, and what was left in this one's folder.
+    /// Indexes that are not this boot's, mount's, user's and version's, and what was left in this one's
+    /// folder.
     pub(super) fn foreign_indexes(&self) -> Vec<Finding> {
         let found = index::leftovers(self);
         let Some(first) = found.first() else { return Vec::new() };

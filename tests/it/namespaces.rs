@@ -1,5 +1,5 @@
-//! Processes of the same number, each the first one of a PID namespace of its own, on one store with an index:
-//! LMDB tells readers apart by that number. Needs root and `unshare`.
+//! Processes of the same number, each the first one of a PID namespace of its own, on one store with an
+//! index: LMDB tells readers apart by that number. Needs root and `unshare`.
 
 use std::collections::BTreeSet;
 use std::process::Command;

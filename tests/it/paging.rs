@@ -56,7 +56,8 @@ fn pages(project: &Project, words: &[&str], number: &mut usize) -> Vec<String> {
 fn pages_stay_whole_while_others_write_for_every_kind_and_filter() {
     let (mut project, old) = long();
     project.set("NF_SESSION", "");
-    let (session, job) = (0..3).map(|number| round(&project, number)).last().expect("a round");
+    let mut rounds: Vec<_> = (0..3).map(|number| round(&project, number)).collect();
+    let (session, job) = rounds.pop().expect("a round");
     let filters: [&[&str]; 18] = [
         &["session"],
         &["session", "--state", "created"],
