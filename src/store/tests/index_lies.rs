@@ -247,6 +247,8 @@ fn an_index_is_made_in_pieces_that_are_told() {
             let root = root.clone();
             let writer = std::thread::spawn(move || write(&Store::open(&root, options()).unwrap()).unwrap());
             waited.lock().unwrap().push(writer);
+            // Until it waits for the lock, which this piece still holds.
+            std::thread::sleep(std::time::Duration::from_millis(10));
         }
     });
     let options = Options { boot: Some("b".into()), watch, ..options() };
@@ -260,6 +262,8 @@ fn an_index_is_made_in_pieces_that_are_told() {
     assert!(told.len() >= 4, "{told:?}");
     assert!(told.windows(2).all(|pair| pair[0].0 <= pair[1].0 || pair[1] == (1, 1)), "{told:?}");
     assert_eq!(told.last(), Some(&(1, 1)));
+    let totals: Vec<u64> = told.iter().map(|(_, total)| *total).filter(|total| *total > 1).collect();
+    assert!(totals.first() < totals.last(), "no writer came in between: {told:?}");
     assert!(snapshot.state.is_based());
     drop((snapshot, store));
     assert_eq!(home.indexed("b").read().unwrap().state, home.open().read().unwrap().state);
