@@ -2,7 +2,7 @@
 
 use super::event::{AttemptEnd, Event, Record};
 use super::handoff::{Attempt, AttemptState, Handoff, HandoffState};
-use super::id::{AttemptId, Id, Name, RunId, SessionId};
+use super::id::{AttemptId, Id, JobId, Name, RunId, SessionId};
 use super::job::Job;
 use super::result::{Answer, History, Judgement, Receipt, ReplyClass, Shared, Standing, StoredResult};
 use super::run::{Gate, Run, RunStatus};
@@ -149,12 +149,14 @@ impl State {
             Event::HandoffOpened { handoff } => {
                 self.tables.put(entity_key(handoff.id.as_str()), handoff);
                 self.listed(handoff, Some(&handoff.source_session), Some(&handoff.resource), at);
+                self.about(&handoff.job, handoff, at);
                 self.outstanding_again(handoff);
             }
             Event::HandoffClaimed { attempt } => {
                 self.tables.put(entity_key(attempt.id.as_str()), attempt);
                 let source = self.get::<Handoff>(&attempt.handoff).map(|handoff| handoff.source_session);
                 self.listed(attempt, source.as_ref(), None, at);
+                self.about(&attempt.job, attempt, at);
                 let key = Key::new(Table::Nonce).text(&attempt.nonce_hash.hex());
                 self.tables.put(key, &attempt.id);
                 self.change(&attempt.handoff, |handoff: &mut Handoff| {
@@ -278,6 +280,7 @@ impl State {
             Event::ResultStored { result } => {
                 self.tables.put(entity_key(result.id.as_str()), result);
                 self.listed(result, Some(&result.provenance.source_session), None, at);
+                self.about(&result.job, result, at);
                 self.tables.put(Key::new(Table::Answer).text(&result.blob.hex()), &result.id);
             }
             Event::ResultChecked { result, checked } => {
@@ -356,6 +359,11 @@ impl State {
             let key = Key::new(Table::Resource).text(resource.as_str()).text(word).number(at.place);
             self.tables.put(key, &row);
         }
+    }
+
+    fn about<T: Entity>(&mut self, job: &JobId, entity: &T, at: Position) {
+        let key = Key::new(Table::Job).text(job.as_str()).text(T::Id::KIND.word()).number(at.place);
+        self.tables.put(key, &Row { id: entity.id().as_str().to_owned(), place: at.place });
     }
 
     fn member(&mut self, session: &SessionId, word: &str, id: &str, at: Position) {

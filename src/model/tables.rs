@@ -22,6 +22,8 @@ pub enum Table {
     Member = b'm' as isize,
     /// Ids by resource and kind, in order of their making.
     Resource = b'r' as isize,
+    /// Ids by job and kind, in order of their making.
+    Job = b'w' as isize,
     /// Sessions that are not ended and are nobody's worker.
     Open = b'o' as isize,
     /// Open handoffs by source session.
