@@ -25,6 +25,7 @@ mod packets;
 mod race;
 mod reading;
 mod relay;
+mod release;
 mod replies;
 mod resume;
 mod streams;
