@@ -32,7 +32,7 @@ count() {
 path() {
     local number job result
     number=$(date +%s%N)
-    sed "s|Would a first-time|Number $number: would a first-time|" review.yaml > bench.yaml
+    sed "s|Would a first-time|In number $number, would a first-time|" review.yaml > bench.yaml
     echo "Chapter $number. Nobody came." > manuscript/ch01.md
     NF_SESSION=$("$NF" start --resource bench/c --task review -q)
     export NF_SESSION

@@ -22,7 +22,7 @@ stores() {
     for size in "${@:2}"; do
         if [ ! -d "$folder/$size" ]; then
             echo "making a store of $size events" >&2
-            "$here/seed.sh" "$NF" "$memory/$size" "$((size > 0 ? 6 : 0))"
+            "$here/seed.sh" "$NF" "$memory/$size" "$((size > 0 ? 3 : 0))"
             if ((size > 0)); then
                 cargo run --quiet --release --locked --manifest-path "$here/../Cargo.toml" --example grow -- \
                     "$memory/$size" "$size" >&2
@@ -34,7 +34,7 @@ stores() {
             rm -rf "${memory:?}/$size"
         fi
         # The first command makes the index.
-        (cd "$folder/$size" && "$NF" status > /dev/null)
+        (cd "$folder/$size" && "$NF" status -q > /dev/null)
     done
     rmdir "$memory"
     sync -f "$folder"

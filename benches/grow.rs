@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use nf::model::decision::Decision;
+use nf::model::decision::{Decision, Turn};
 use nf::model::event::Event;
 use nf::model::hash::Hash;
 use nf::model::id::{ID_LENGTH, base32, is_base32};
@@ -53,8 +53,15 @@ fn main() {
         }
         made += events.len();
         let gathered = |_: &_| Ok(Gathered { blobs: blobs.clone(), ..Gathered::of(()) });
-        let decide =
-            |turn: &mut nf::model::decision::Turn<'_>, _: &()| Ok(Decision::new(events.clone(), turn.seq()));
+        let decide = |turn: &mut Turn<'_>, _: &()| {
+            let mut events = events.clone();
+            for event in &mut events {
+                if let Event::ReceiptRecorded { receipt } = event {
+                    receipt.seq = turn.seq();
+                }
+            }
+            Ok(Decision::new(events, ()))
+        };
         store.transact(&source, &request, gathered, decide).expect("a record");
     }
     println!("{made} events: {} recorded by commands and {number} copies of them", template.count);
