@@ -6,8 +6,8 @@
 #   NF=/path/to/nf benches/compare.sh    measures that program instead of building it
 #
 # EVENTS are the sizes of the stores, by default 1000 100000 1000000, with --quick 1000 10000; the empty store
-# is always one. PART is commands, whole, binary or build; without it all of them run but build, a clean build
-# in a folder of its own. The stores are kept in FOLDER, by default target/stores, on whose disk everything
+# is always one. PART is commands, whole, binary, calls or build; without it all of them run but build, a clean
+# build in a folder of its own. The stores are kept in FOLDER, by default target/stores, on whose disk everything
 # is timed; remove it after a change of the format. A new command is a line in the ROWS of measure.rs.
 set -euo pipefail
 
@@ -56,6 +56,19 @@ if part binary; then
     missed=$( ((bytes <= 10 << 20)) || echo '**10 MiB**')
     printf '\n| binary | bytes | short of |\n|---|---|---|\n| stripped | %s | %s |\n' "$bytes" "$missed"
     [ -z "$missed" ] || short=1
+fi
+if part calls && command -v strace > /dev/null; then
+    printf '\nsystem calls of one `run step`: those that can wait for the disk or the lock, and opening\n\n'
+    (
+        cp -a "$folder/0" "$programs/calls"
+        cd "$programs/calls"
+        NF_SESSION=$("$NF" start --resource bench/calls --task review -q)
+        export NF_SESSION
+        strace -f -c -e trace=flock,fsync,fdatasync,write,pwrite64,rename,renameat2,open,openat,clone3,execve \
+            -o calls "$NF" run step --cursor next -q > /dev/null
+        awk 'NR > 2 && $1 ~ /^[0-9]/ && NF >= 5 { print $4, $NF }' calls
+        "$NF" session move "$NF_SESSION" stale -q > /dev/null
+    )
 fi
 if part build; then
     begun=$SECONDS
