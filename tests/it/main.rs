@@ -28,6 +28,7 @@ mod race;
 mod read_only;
 mod reading;
 mod relay;
+mod release;
 mod replies;
 mod resume;
 mod streams;
