@@ -10,7 +10,9 @@ use clap::{Args, FromArgMatches, Subcommand};
 
 use crate::error::{Error, Kind, Result};
 use crate::model::time::Source;
+use crate::store::Doubt;
 
+mod bar;
 mod checkpoint;
 mod consume;
 mod contract;
@@ -158,7 +160,9 @@ fn answered(edge: Edge) -> u8 {
     output::set_color(&global.color);
     let done = prepare(edge, &global).and_then(|ctx| {
         let _span = tracing::debug_span!("command", schema).entered();
-        dispatch(command, &ctx)
+        let done = dispatch(command, &ctx);
+        // What rests on rows that nothing bears out is no answer, and no refusal either.
+        ctx.doubt.check().and(done)
     });
     match done {
         Ok(done) => output::done(&global, done),
@@ -214,7 +218,8 @@ fn prepare(edge: Edge, global: &Global) -> Result<Context> {
         return Err(Error::new(Kind::Io, format!("{} is no folder", folder.display()))
             .fix("give -C a folder that is there"));
     }
-    Ok(Context { global, env, folder, executable: edge.executable, source: Arc::new(edge.source) })
+    let (executable, source) = (edge.executable, Arc::new(edge.source));
+    Ok(Context { global, env, folder, executable, source, doubt: Doubt::default() })
 }
 
 /// Diagnostics go to stderr and only there; they are never part of the record.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::event::{Event, Record};
-use super::id::{Id, Name, RunId, SessionId};
+use super::id::{Id, JobId, Name, RunId, SessionId};
 use super::job::Job;
 use super::result::{Answer, History, Judgement, Receipt, Shared, Standing, StoredResult};
 use super::run::{Gate, Run, RunStatus};
@@ -158,6 +158,7 @@ impl State {
             Event::ResultStored { result } => {
                 self.tables.put(entity_key(result.id.as_str()), result);
                 self.listed(result, Some(&result.provenance.source_session), None, at);
+                self.about(&result.job, result, at);
                 self.tables.put(Key::new(Table::Answer).text(&result.blob.hex()), &result.id);
             }
             Event::ResultChecked { result, checked } => {
@@ -236,6 +237,11 @@ impl State {
             let key = Key::new(Table::Resource).text(resource.as_str()).text(word).number(at.place);
             self.tables.put(key, &row);
         }
+    }
+
+    fn about<T: Entity>(&mut self, job: &JobId, entity: &T, at: Position) {
+        let key = Key::new(Table::Job).text(job.as_str()).text(T::Id::KIND.word()).number(at.place);
+        self.tables.put(key, &Row { id: entity.id().as_str().to_owned(), place: at.place });
     }
 
     fn member(&mut self, session: &SessionId, word: &str, id: &str, at: Position) {

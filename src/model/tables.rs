@@ -22,6 +22,8 @@ pub enum Table {
     Member = b'm' as isize,
     /// Ids by resource and kind, in order of their making.
     Resource = b'r' as isize,
+    /// Ids by job and kind, in order of their making.
+    Job = b'w' as isize,
     /// Sessions that are not ended and are nobody's worker.
     Open = b'o' as isize,
     /// Open handoffs by source session.
@@ -29,7 +31,7 @@ pub enum Table {
     /// Handoffs that can be claimed, by class, filter, terms, priority and age.
     Ready = b'y' as isize,
     /// Handoffs that can be claimed later, by class and moment.
-    Waiting = b'w' as isize,
+    Waiting = b'd' as isize,
     /// Running leases by class and clock, soonest end first.
     Lease = b'l' as isize,
     /// Handoffs whose question is still to be answered, by question.

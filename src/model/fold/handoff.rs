@@ -16,6 +16,7 @@ impl State {
             Event::HandoffOpened { handoff } => {
                 self.tables.put(entity_key(handoff.id.as_str()), handoff);
                 self.listed(handoff, Some(&handoff.source_session), Some(&handoff.resource), at);
+                self.about(&handoff.job, handoff, at);
                 self.outstanding_again(handoff);
                 self.asked(handoff);
             }
@@ -24,6 +25,7 @@ impl State {
                 self.leased(attempt);
                 let source = self.get::<Handoff>(&attempt.handoff).map(|handoff| handoff.source_session);
                 self.listed(attempt, source.as_ref(), None, at);
+                self.about(&attempt.job, attempt, at);
                 let key = Key::new(Table::Nonce).text(&attempt.nonce_hash.hex());
                 self.tables.put(key, &attempt.id);
                 self.change(&attempt.handoff, |handoff: &mut Handoff| {
