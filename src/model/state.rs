@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -16,10 +15,10 @@ use super::job::Job;
 use super::result::{History, Judgement, Receipt, StoredResult};
 use super::run::Run;
 use super::session::Session;
-use super::tables::{Base, Key, RowBytes, Table, Tables};
+use super::tables::{Base, Key, RowBytes, Stored, Table, Tables};
 
 /// What an entity is looked up by.
-pub trait Entity: Serialize + DeserializeOwned {
+pub trait Entity: Stored {
     /// Its id type.
     type Id: Id;
     /// Its id.
@@ -97,7 +96,7 @@ impl State {
     }
 
     /// What changed over the base: the bytes of keys with their values, or with none any more.
-    pub fn changes(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
+    pub fn changes(&self) -> impl Iterator<Item = (&[u8], Option<Vec<u8>>)> {
         self.tables.changes()
     }
 

@@ -2,6 +2,7 @@
 //! parts are length-prefixed, never joined strings; values are JSON. An index on disk serves the same lookups
 //! as a base below; nothing above this file notices.
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -10,6 +11,9 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+#[cfg(test)]
+mod tests;
 
 /// The tables; the byte begins each key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,8 +131,30 @@ pub trait Base: std::fmt::Debug + Send + Sync {
     fn last(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Option<(Vec<u8>, Vec<u8>)>;
 }
 
-/// Rows in memory: a value, or that there is none any more.
-type Overlay = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
+/// What can stand as a value in a row.
+pub trait Stored: Serialize + DeserializeOwned + Clone + std::fmt::Debug + Send + Sync + 'static {}
+impl<T: Serialize + DeserializeOwned + Clone + std::fmt::Debug + Send + Sync + 'static> Stored for T {}
+
+/// A value as it was put, until somebody wants its bytes.
+trait Written: std::fmt::Debug + Send + Sync {
+    fn bytes(&self) -> Vec<u8>;
+    fn as_any(&self) -> &dyn Any;
+}
+
+impl<T: Stored> Written for T {
+    fn bytes(&self) -> Vec<u8> {
+        // Plain data without foreign keys: writing it to memory cannot fail.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// Rows in memory: a value, or that there is none any more. A fold changes the same few values again and
+/// again, so they are kept as they are and written as bytes only when they leave memory.
+type Overlay = BTreeMap<Vec<u8>, Option<Arc<dyn Written>>>;
 /// A key and its value.
 pub type RowBytes<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
 
@@ -143,7 +169,7 @@ pub struct Tables {
 impl PartialEq for Tables {
     fn eq(&self, other: &Self) -> bool {
         match (&self.base, &other.base) {
-            (None, None) => self.rows == other.rows,
+            (None, None) if self.rows.len() != other.rows.len() => false,
             _ => self.all().eq(other.all()),
         }
     }
@@ -161,7 +187,12 @@ impl Tables {
     }
 
     /// The value of a key; `None` where there is none.
-    pub fn get<T: DeserializeOwned>(&self, key: &Key) -> Option<T> {
+    pub fn get<T: Stored>(&self, key: &Key) -> Option<T> {
+        if let Some(value) = self.rows.get(&key.0)
+            && let Some(value) = value.as_ref()?.as_any().downcast_ref::<T>()
+        {
+            return Some(value.clone());
+        }
         // Values were written by `put` of the same build, so reading one back cannot fail.
         self.bytes(key).and_then(|bytes| serde_json::from_slice(&bytes).ok())
     }
@@ -174,17 +205,15 @@ impl Tables {
     /// The same by the bytes of the key.
     pub fn value(&self, key: &[u8]) -> Option<Cow<'_, [u8]>> {
         match self.rows.get(key) {
-            Some(value) => value.as_deref().map(Cow::Borrowed),
+            Some(value) => value.as_ref().map(|value| Cow::Owned(value.bytes())),
             None => self.base.as_ref()?.get(key).map(Cow::Owned),
         }
     }
 
     /// Sets the value of a key.
-    pub fn put<T: Serialize>(&mut self, key: Key, value: &T) {
+    pub fn put<T: Stored>(&mut self, key: Key, value: &T) {
         debug_assert!(key.0.len() <= KEY_LIMIT, "a key of {} bytes", key.0.len());
-        if let Ok(bytes) = serde_json::to_vec(value) {
-            self.rows.insert(key.0, Some(bytes));
-        }
+        self.rows.insert(key.0, Some(Arc::new(value.clone())));
     }
 
     /// Removes a key.
@@ -253,8 +282,8 @@ impl Tables {
     }
 
     /// What changed over the base: a value, or that there is none any more.
-    pub fn changes(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
-        self.rows.iter().map(|(key, value)| (key.as_slice(), value.as_deref()))
+    pub fn changes(&self) -> impl Iterator<Item = (&[u8], Option<Vec<u8>>)> {
+        self.rows.iter().map(|(key, value)| (key.as_slice(), value.as_ref().map(|value| value.bytes())))
     }
 
     /// How many rows there are.
@@ -271,12 +300,12 @@ impl Tables {
 /// The rows of a range, from memory and from the base below it.
 pub struct Merged<'a> {
     base: Option<&'a dyn Base>,
-    over: std::collections::btree_map::Range<'a, Vec<u8>, Option<Vec<u8>>>,
+    over: std::collections::btree_map::Range<'a, Vec<u8>, Option<Arc<dyn Written>>>,
     from: Bound<Vec<u8>>,
     to: Bound<Vec<u8>>,
     back: bool,
     /// What each side gives next, once it was asked.
-    next_over: Option<Option<(&'a Vec<u8>, &'a Option<Vec<u8>>)>>,
+    next_over: Option<Option<(&'a Vec<u8>, &'a Option<Arc<dyn Written>>)>>,
     next_base: Option<Option<(Vec<u8>, Vec<u8>)>>,
 }
 
@@ -321,7 +350,7 @@ impl<'a> Iterator for Merged<'a> {
                 self.next_base = None;
             }
             if let (key, Some(value)) = self.next_over.take()?? {
-                return Some((Cow::Borrowed(key), Cow::Borrowed(value)));
+                return Some((Cow::Borrowed(key), Cow::Owned(value.bytes())));
             }
         }
     }
@@ -341,67 +370,5 @@ impl Base for Tables {
     fn last(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Option<(Vec<u8>, Vec<u8>)> {
         let row = self.range(from.map(<[u8]>::to_vec), to.map(<[u8]>::to_vec), true).next();
         row.map(|(key, value)| (key.into_owned(), value.into_owned()))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tuples_do_not_run_into_each_other() {
-        let mut tables = Tables::default();
-        tables.put(Key::new(Table::Receipt).text("ab").text("c"), &1);
-        tables.put(Key::new(Table::Receipt).text("a").text("bc"), &2);
-        assert_eq!(tables.scan::<u32>(&Key::new(Table::Receipt).text("a")).collect::<Vec<_>>(), [2]);
-        assert_eq!(tables.get::<u32>(&Key::new(Table::Receipt).text("ab").text("c")), Some(1));
-    }
-
-    #[test]
-    fn scans_go_both_ways_and_stop_at_their_prefix() {
-        let mut tables = Tables::default();
-        for number in 0..4u64 {
-            tables.put(Key::new(Table::Kind).text("s").number(number), &number);
-        }
-        tables.put(Key::new(Table::Member).text("s"), &9u64);
-        let prefix = Key::new(Table::Kind).text("s");
-        assert_eq!(tables.scan::<u64>(&prefix).collect::<Vec<_>>(), [0, 1, 2, 3]);
-        let before = prefix.clone().number(2);
-        assert_eq!(tables.scan_back::<u64>(&prefix, Some(&before)).collect::<Vec<_>>(), [1, 0]);
-        assert_eq!(tables.scan_back::<u64>(&prefix, None).next(), Some(3));
-    }
-
-    fn numbered(rows: &[(u64, u64)]) -> Tables {
-        let mut tables = Tables::default();
-        for (number, value) in rows {
-            tables.put(Key::new(Table::Kind).text("s").number(*number), value);
-        }
-        tables
-    }
-
-    #[test]
-    fn what_changed_lies_over_a_base() {
-        let key = |number| Key::new(Table::Kind).text("s").number(number);
-        let mut tables = Tables::on(Arc::new(numbered(&[(0, 0), (2, 2), (4, 4), (6, 6)])));
-        tables.delete(&key(2));
-        tables.put(key(3), &3u64);
-        tables.put(key(4), &40u64);
-        tables.put(key(9), &9u64);
-        tables.delete(&key(6));
-        let prefix = Key::new(Table::Kind).text("s");
-        assert_eq!(tables.scan::<u64>(&prefix).collect::<Vec<_>>(), [0, 3, 40, 9]);
-        assert_eq!(tables.scan_back::<u64>(&prefix, None).collect::<Vec<_>>(), [9, 40, 3, 0]);
-        assert_eq!(tables.scan_back::<u64>(&prefix, Some(&key(4))).collect::<Vec<_>>(), [3, 0]);
-        assert_eq!((tables.get::<u64>(&key(2)), tables.get::<u64>(&key(4))), (None, Some(40)));
-        assert_eq!(tables, numbered(&[(0, 0), (3, 3), (4, 40), (9, 9)]));
-        assert_ne!(tables, numbered(&[(0, 0), (3, 3), (4, 4), (9, 9)]));
-        assert_eq!(tables.len(), 4);
-    }
-
-    #[test]
-    fn no_key_is_longer_than_an_index_takes() {
-        let long = "x".repeat(1000);
-        let key = Key::new(Table::Receipt).text(&long).text(&"y".repeat(160)).text(&long).number(1);
-        assert!(key.0.len() <= KEY_LIMIT);
     }
 }

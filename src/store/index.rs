@@ -2,13 +2,15 @@
 //! time: whatever is wrong with it, the log is folded in memory instead. The only file that names `heed`, and
 //! the only one with an `unsafe` block. Never decides what is durable, and never makes a command fail.
 
+mod pages;
+mod raw;
 mod view;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use heed::types::Bytes;
-use heed::{Database, Env, EnvFlags, EnvOpenOptions, RoTxn, WithoutTls};
+use heed::{Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
 use rustix::fs::Stat;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +20,8 @@ use super::scan::{Place, segment_name};
 use super::{INFO, Store};
 use crate::model::hash::Hash;
 use crate::model::state::{Meta, State};
+use pages::Looked;
+pub(super) use raw::Raw;
 use view::View;
 
 /// The folder of all indexes.
@@ -226,8 +230,8 @@ impl Index {
 
     /// The rows as they stand now, with up to where they cover the log.
     pub fn view(&self, store: &Store) -> Option<Folded> {
-        let Raw { rows, txn, place, meta } = self.raw()?;
-        let view = View::new(store, rows, txn, place.clone(), self.home.member(STAMP))?;
+        let Raw { home, rows, txn, place, meta } = self.raw()?;
+        let view = View::new(store, rows, txn, place.clone(), home)?;
         Some(Folded { state: State::on(Arc::new(view), meta), place, covered: true, newer: false })
     }
 
@@ -250,9 +254,11 @@ impl Index {
     pub fn put(&self, folded: &Folded) -> Option<()> {
         let covered = serde_json::to_vec(&Covered::of(folded)).ok()?;
         let mut txn = self.env.write_txn().ok()?;
+        let looked = Looked::new(self.home.path());
         for (key, value) in folded.state.changes() {
+            looked.one();
             match value {
-                Some(value) => self.rows.put(&mut txn, key, &with_check(key, value)).ok()?,
+                Some(value) => self.rows.put(&mut txn, key, &with_check(key, &value)).ok()?,
                 None => drop(self.rows.delete(&mut txn, key).ok()?),
             }
         }
@@ -290,32 +296,8 @@ impl Index {
             let bytes = self.rows.get(&txn, COVERED).ok()??;
             serde_json::from_slice(checked(COVERED, bytes)?).ok()?
         };
-        Some(Raw { rows: self.rows, place: covered.place(), meta: covered.meta, txn })
-    }
-}
-
-/// The rows at one moment, as they are.
-pub(super) struct Raw {
-    rows: Rows,
-    txn: RoTxn<'static, WithoutTls>,
-    /// Up to where they cover the log.
-    pub place: Place,
-    /// The counters of that moment.
-    pub meta: Meta,
-}
-
-impl Raw {
-    /// Every row, first to last, with its value or `None` where its check does not hold; false where LMDB
-    /// stopped before the end.
-    pub fn each(&self, mut each: impl FnMut(&[u8], Option<&[u8]>)) -> bool {
-        let Ok(rows) = self.rows.iter(&self.txn) else { return false };
-        for row in rows {
-            let Ok((key, value)) = row else { return false };
-            if key != COVERED {
-                each(key, checked(key, value));
-            }
-        }
-        true
+        let home = self.home.path().to_owned();
+        Some(Raw { home, rows: self.rows, place: covered.place(), meta: covered.meta, txn })
     }
 }
 

@@ -30,8 +30,8 @@ const TRIES: u32 = 20;
 /// Indexes of other boots, mounts, users and versions that are kept when one is made.
 const KEPT: usize = 7;
 
-/// Records that verify folds in memory before it puts the fold on disk.
-const HELD: usize = if cfg!(test) { 3 } else { 2_000 };
+/// Events that verify folds in memory before it puts the fold on disk.
+const HELD: usize = if cfg!(test) { 3 } else { 5_000 };
 
 impl Store {
     /// The index's rows with nothing folded over them, or nothing folded yet. `build` says whether an index
@@ -266,7 +266,7 @@ impl Locked<'_> {
 pub(super) struct Compared {
     index: Raw,
     folded: Folded,
-    /// Records since the fold was last put out of memory.
+    /// Events since the fold was last put out of memory.
     held: usize,
     scratch: Option<Arc<Index>>,
     finding: Option<Finding>,
@@ -288,7 +288,7 @@ impl Compared {
             return;
         }
         self.folded.state.apply(record);
-        self.held += 1;
+        self.held += record.events.len();
         if record.seq == end.seq && record.hash == end.hash {
             self.finding = self.difference();
             self.folded = store.blank();

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use heed::{RoTxn, WithoutTls};
 
-use super::{COVERED, Rows, checked};
+use super::pages::Looked;
+use super::{COVERED, Rows, STAMP, checked};
 use crate::error::Error;
 use crate::model::state::State;
 use crate::model::tables::{Base, KEY_LIMIT};
@@ -30,6 +31,7 @@ pub(super) struct View {
     doubt: Doubt,
     /// Says that this index counts; taken away once it is known to be no good.
     stamp: PathBuf,
+    looked: Looked,
 }
 
 impl std::fmt::Debug for View {
@@ -45,7 +47,7 @@ impl View {
         rows: Rows,
         txn: RoTxn<'static, WithoutTls>,
         end: Place,
-        stamp: PathBuf,
+        home: PathBuf,
     ) -> Option<Self> {
         Some(Self {
             rows,
@@ -56,7 +58,8 @@ impl View {
             start: Place::start(store.info_hash),
             end,
             doubt: store.options.doubt.clone(),
-            stamp,
+            stamp: home.join(STAMP),
+            looked: Looked::new(&home),
         })
     }
 
@@ -88,6 +91,7 @@ impl View {
     }
 
     fn row(&self, found: heed::Result<Option<(&[u8], &[u8])>>) -> Result<Option<Pair>, ()> {
+        self.looked.one();
         match found {
             Ok(None) => Ok(None),
             Ok(Some((key, value))) => match checked(key, value) {
