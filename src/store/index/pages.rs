@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Rows that are looked at before their pages are let go of: each may have brought in sixteen of them.
-const LOOKED: u32 = 500;
+const LOOKED: u32 = 256;
 
 /// Counts the rows that are looked at in the indexes of a folder.
 #[derive(Debug)]
