@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::ctx::{Context, find};
 use super::output::{Done, Report, table, when};
 use crate::error::{Error, Kind, Result};
+use crate::model::capability::{Capability, Observation};
 use crate::model::id::{IdKind, Name};
 use crate::model::session::Session;
 use crate::model::state::{Row, State};
@@ -16,10 +17,10 @@ use crate::rules::members::nearest;
 /// List objects of a kind, newest first
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  nf list session\n  nf list result --limit 5\n  \
-    nf list attempt --job j-7hd3\n  \
+    nf list attempt --job j-7hd3\n  nf list capability --state current\n  \
     nf list job --resource novel/pride/ch01")]
 pub struct List {
-    /// session, run, checkpoint, job, handoff, attempt, result or receipt
+    /// session, run, checkpoint, job, handoff, attempt, result, receipt or capability
     pub kind: String,
     /// Only those of this state (status, state or standing)
     #[arg(long, value_name = "STATE")]
@@ -136,6 +137,14 @@ fn columns(kind: &str) -> &'static [(&'static str, &'static str)] {
             ("JOB", "/job"),
             ("STORED", "/stored_at"),
         ],
+        CAPABILITY => &[
+            ("NAME", "/name"),
+            ("FAMILY", "/family"),
+            ("STATE", "/state"),
+            ("PROOF", "/proof"),
+            ("COST", "/cost"),
+            ("EXPIRES", "/expires_at"),
+        ],
         "receipt" => &[
             ("ID", "/id"),
             ("CONSUMER", "/consumer"),
@@ -146,6 +155,9 @@ fn columns(kind: &str) -> &'static [(&'static str, &'static str)] {
         _ => &[("ID", "/id")],
     }
 }
+
+/// The kind that is named and has no ids.
+const CAPABILITY: &str = "capability";
 
 /// The kinds that can be listed now.
 const KINDS: &[IdKind] = &[
@@ -159,10 +171,19 @@ const KINDS: &[IdKind] = &[
     IdKind::ReceiptId,
 ];
 
+/// Evidence as the log tells it, with whether it counts now.
+pub fn with_state(capability: &Capability, now: Time) -> Value {
+    let mut value = serde_json::to_value(capability).unwrap_or_default();
+    if let Some(map) = value.as_object_mut() {
+        map.insert("state".to_owned(), capability.currency(now).word().into());
+    }
+    value
+}
+
 fn kind_named(text: &str) -> Result<IdKind> {
     let singular = text.strip_suffix('s').unwrap_or(text);
     KINDS.iter().copied().find(|kind| kind.word() == singular).ok_or_else(|| {
-        let words: Vec<&str> = KINDS.iter().map(|kind| kind.word()).collect();
+        let words: Vec<&str> = KINDS.iter().map(|kind| kind.word()).chain([CAPABILITY]).collect();
         let shown: String = text.chars().take(40).collect();
         let error = Error::new(Kind::Usage, format!("{shown:?} is no kind"))
             .fix(format!("one of {}", words.join(", ")));
@@ -181,10 +202,14 @@ impl List {
     pub fn run(self, ctx: &Context) -> Result<Done> {
         let opened = ctx.open()?;
         let snapshot = opened.store.read()?;
-        let kind = kind_named(&self.kind)?;
-        let (items, next) = self.page(ctx, &snapshot.state, kind)?;
-        let now = Some((opened.source.moment)().wall);
-        let report = ListReport { kind: kind.word().to_owned(), items, next, now };
+        let now = (opened.source.moment)().wall;
+        let (kind, (items, next)) = if ["capability", "capabilities"].contains(&self.kind.as_str()) {
+            (CAPABILITY, self.capabilities(&snapshot.state, now))
+        } else {
+            let kind = kind_named(&self.kind)?;
+            (kind.word(), self.page(ctx, &snapshot.state, kind)?)
+        };
+        let report = ListReport { kind: kind.to_owned(), items, next, now: Some(now) };
         Ok(Done::of(&report).warned(snapshot.warnings))
     }
 
@@ -210,6 +235,19 @@ impl List {
             items.push(value);
         }
         Ok((items, None))
+    }
+
+    /// The newest evidence of each name, the newest first. Evidence belongs to no session, resource or job.
+    fn capabilities(&self, state: &State, now: Time) -> (Vec<Value>, Option<u64>) {
+        let mut all: Vec<Observation> = state.capabilities().collect();
+        all.sort_by_key(|observation| std::cmp::Reverse(observation.place));
+        let rows = all.iter().filter(|observation| self.after.is_none_or(|after| observation.place < after));
+        let now = state.meta().at.map_or(now, |before| before.max(now));
+        let shown = rows.map(|row| (row.place, with_state(&row.capability, now)));
+        let mut kept = shown.filter(|(_, value)| self.keeps(value, self.job.as_deref()));
+        let page: Vec<(u64, Value)> = kept.by_ref().take(self.limit as usize).collect();
+        let next = kept.next().and_then(|_| page.last().map(|(place, _)| *place));
+        (page.into_iter().map(|(_, value)| value).collect(), next)
     }
 
     fn keeps(&self, value: &Value, job: Option<&str>) -> bool {

@@ -11,6 +11,7 @@ use clap::{Args, FromArgMatches, Subcommand};
 use crate::error::{Error, Kind, Result};
 use crate::model::time::Source;
 
+mod capability;
 mod checkpoint;
 mod consume;
 mod contract;
@@ -28,6 +29,7 @@ mod output;
 mod packet;
 mod reply;
 mod resume;
+mod route;
 pub mod schemas;
 mod session;
 mod shell;
@@ -95,6 +97,9 @@ enum Command {
     Run(session::RunCommand),
     #[command(subcommand)]
     Checkpoint(checkpoint::CheckpointCommand),
+    Route(route::RouteCommand),
+    #[command(subcommand)]
+    Capability(capability::CapabilityCommand),
     #[command(subcommand)]
     Contract(contract::ContractCommand),
     Completions(shell::Completions),
@@ -247,6 +252,8 @@ fn dispatch(command: Command, ctx: &Context) -> Result<Done> {
         Command::Session(command) => command.run(ctx),
         Command::Run(command) => command.run(ctx),
         Command::Checkpoint(command) => command.run(ctx),
+        Command::Route(command) => command.run(ctx),
+        Command::Capability(command) => command.run(ctx),
         Command::Contract(command) => command.run(ctx),
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),

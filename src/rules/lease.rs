@@ -7,7 +7,7 @@ use crate::error::{Error, Kind, Result};
 use crate::model::event::{AttemptEnd, Event};
 use crate::model::handoff::{Attempt, AttemptState, Handoff, HandoffState, Lease, Transport};
 use crate::model::id::{HandoffId, Name, ResultId};
-use crate::model::job::{Execution, Family, Job};
+use crate::model::job::{Execution, Job};
 use crate::model::result::{Answer, History, Standing, StoredResult};
 use crate::model::session::{Session, Status};
 use crate::model::state::State;
@@ -130,7 +130,8 @@ pub fn after_answer(state: &State, result: &ResultId) -> String {
     }
 }
 
-fn already_judged(state: &State, job: &Job, answer: &Answer) -> Error {
+/// The refusal to ask a judged question again, with the answer that it has.
+pub fn already_judged(state: &State, job: &Job, answer: &Answer) -> Error {
     let verdict = answer.verdict.clone().unwrap_or_else(|| "without verdict".to_owned());
     Error::new(Kind::AlreadyJudged, format!("job {} is judged already", job.id))
         .because(format!("result {} ({verdict}) answers the same question", answer.result))
@@ -145,15 +146,14 @@ fn already_judged(state: &State, job: &Job, answer: &Answer) -> Error {
 pub fn transport_allowed(job: &Job, transport: Transport) -> Result<()> {
     let execution = &job.execution;
     let family = transport.family();
-    let mut reasons = Vec::new();
-    if !execution.families.contains(&family) {
-        let allowed: Vec<&str> = execution.families.iter().map(|family| family.word()).collect();
-        reasons.push(format!("family {family} is not among {}", allowed.join(", ")));
-    }
-    if matches!(family, Family::PeerChat | Family::Human) && !execution.interactive {
-        reasons.push("interactive is false, and a relay needs a person".to_owned());
-    }
-    // A relay states its reviewer and binds it by nonce; it can prove no more.
+    let barred = super::routing::barred(execution, family);
+    let independence = super::routing::Obstacle::Independence;
+    let mut reasons: Vec<String> = barred
+        .into_iter()
+        .filter(|reason| reason.obstacle != independence)
+        .map(|reason| reason.why)
+        .collect();
+    // A relay states its reviewer and binds it by nonce; it can prove no more, whatever its family.
     if execution.min_grade > crate::model::job::Grade::Declared {
         reasons.push(format!("min_grade is {}, and a relay is at best declared", execution.min_grade));
     }

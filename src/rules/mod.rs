@@ -6,6 +6,7 @@ pub mod answer;
 pub mod binding;
 pub mod bindings;
 pub mod blind;
+pub mod capability;
 pub mod checkpoint;
 pub mod fingerprint;
 pub mod freeze;
@@ -21,7 +22,9 @@ pub mod packet;
 pub mod refusal;
 pub mod relay;
 pub mod resume;
+pub mod routing;
 pub mod schema;
+pub mod secret;
 pub mod session;
 pub mod sound;
 

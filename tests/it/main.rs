@@ -27,6 +27,7 @@ mod reading;
 mod relay;
 mod replies;
 mod resume;
+mod routes;
 mod streams;
 mod suites;
 mod tidy;

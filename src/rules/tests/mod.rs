@@ -6,6 +6,7 @@ mod asking;
 mod consuming;
 mod freezing;
 mod resuming;
+mod routing;
 
 use std::collections::BTreeMap;
 
