@@ -1,5 +1,5 @@
-//! Asks a program for its version: whether it is there, may be run and answers in time. Owns the child and its
-//! whole process group until both are gone; never gives it a terminal, the project's folder or the user's
+//! Asks a program for its version: whether it is there, may be run and answers in time. Owns the child and
+//! its whole process group until both are gone; never gives it a terminal, the project's folder or the user's
 //! variables.
 
 use std::io::Read;
@@ -49,7 +49,7 @@ fn runnable(file: &Path) -> Result<bool, String> {
     Ok(meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// The first line that a program prints for `--version`. It gets no input, `/` as its folder and two variables.
+/// The first line that a program prints for `--version`. It gets no input, `/` as folder and two variables.
 ///
 /// # Errors
 /// Why it gave none, in words.

@@ -137,14 +137,7 @@ fn columns(kind: &str) -> &'static [(&'static str, &'static str)] {
             ("JOB", "/job"),
             ("STORED", "/stored_at"),
         ],
-        CAPABILITY => &[
-            ("NAME", "/name"),
-            ("FAMILY", "/family"),
-            ("STATE", "/state"),
-            ("PROOF", "/proof"),
-            ("COST", "/cost"),
-            ("EXPIRES", "/expires_at"),
-        ],
+        CAPABILITY => CAPABILITY_COLUMNS,
         "receipt" => &[
             ("ID", "/id"),
             ("CONSUMER", "/consumer"),
@@ -158,6 +151,15 @@ fn columns(kind: &str) -> &'static [(&'static str, &'static str)] {
 
 /// The kind that is named and has no ids.
 const CAPABILITY: &str = "capability";
+
+const CAPABILITY_COLUMNS: &[(&str, &str)] = &[
+    ("NAME", "/name"),
+    ("FAMILY", "/family"),
+    ("STATE", "/state"),
+    ("PROOF", "/proof"),
+    ("COST", "/cost"),
+    ("EXPIRES", "/expires_at"),
+];
 
 /// The kinds that can be listed now.
 const KINDS: &[IdKind] = &[

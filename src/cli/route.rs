@@ -69,8 +69,8 @@ impl RouteCommand {
     /// Runs the command.
     ///
     /// # Errors
-    /// `execution_unavailable` with every reason where nothing is eligible; with a gate also those of the run;
-    /// `bad_input` for the config.
+    /// `execution_unavailable` with every reason where nothing is eligible; with a gate also those of the
+    /// run; `bad_input` for the config.
     pub fn run(self, ctx: &Context) -> Result<Done> {
         let opened = ctx.open()?;
         match self.gate.clone() {

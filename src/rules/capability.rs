@@ -54,8 +54,8 @@ pub struct Stated {
 }
 
 impl Stated {
-    /// What is known of a capability of which nothing is said: the least in everything, so that no route rests
-    /// on what nobody stated.
+    /// What is known of a capability of which nothing is said: the least in everything, so that no route
+    /// rests on what nobody stated.
     pub fn least(name: Name, family: Family) -> Self {
         Self {
             name,

@@ -1,5 +1,5 @@
-//! What looks like a secret: values that must not be kept, told by their form. A rule of thumb: it refuses some
-//! harmless texts, and a secret made of words passes it.
+//! What looks like a secret: values that must not be kept, told by their form. A rule of thumb: it refuses
+//! some harmless texts, and a secret made of words passes it.
 
 /// Beginnings that a service gives its keys, with the characters that must follow at least.
 const PREFIXES: &[(&str, usize)] = &[

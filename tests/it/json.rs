@@ -56,6 +56,7 @@ fn daily() -> Documents {
     documents.run(0, &["checkpoint", "save", "--boundary", "other", "--artifact", "chapter=ch01.md"], "");
     documents.run(0, &["freeze", "job.yaml", "-n"], "");
     documents.run(0, &["freeze", "job.yaml"], "");
+    documents.run(0, &["route"], "");
     let packet = documents.run(0, &["packet"], "");
     let packet = Packet::read(packet["data"]["packet"].as_str().expect("a packet"));
     documents.run(0, &["status"], "");
@@ -83,7 +84,6 @@ fn daily() -> Documents {
     documents.run(0, &["capability", "probe", "env", "--family", "service_job", "--", "/usr/bin/env"], "");
     documents.run(0, &["list", "capability"], "");
     documents.run(0, &["show", "house-model"], "");
-    documents.run(0, &["route"], "");
     documents.run(0, &["contract", "list"], "");
     documents.run(0, &["contract", "check", "pack.yaml"], "");
     documents.run(0, &["verify"], "");

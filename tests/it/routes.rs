@@ -1,4 +1,5 @@
-//! Capabilities and routes through the binary: what may answer a job, what keeps it back, and what is evidence.
+//! Capabilities and routes through the binary: who may answer a job, what keeps others back, what is
+//! evidence.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -297,7 +298,7 @@ fn secrets_and_unfit_values_are_refused_and_stand_nowhere() {
     refused(&project, &[PROBE, &["--", &token]].concat(), 3, "looks_secret");
     refused(
         &project,
-        &declared("a", "provider_api", &["--detail", "-----BEGIN KEY-----"]),
+        &declared("a", "provider_api", &["--detail", "a -----BEGIN KEY-----"]),
         3,
         "looks_secret",
     );
@@ -350,7 +351,10 @@ fn evidence_is_listed_by_name_with_whether_it_counts() {
     assert_eq!(shown(&project, "one", "/family"), "provider_api");
     assert_eq!(shown(&project, "one", "/state"), "expired");
     let text = project.nf(&["list", "capability"]).expect(0).stdout;
-    assert!(text.starts_with("NAME") && text.contains("provider_api") && text.contains("declared"), "{text}");
+    assert!(
+        text.trim_start().starts_with("NAME") && text.contains("provider_api") && text.contains("declared"),
+        "{text}"
+    );
     refused(&project, &["show", "four"], 2, "usage");
 }
 
