@@ -109,7 +109,7 @@ pub fn barred(execution: &Execution, family: Family) -> Vec<Reason> {
     }
     if !costs.iter().any(|cost| execution.cost.contains(cost)) {
         let (allowed, costs) = (words(&execution.cost, |cost| cost.word()), words(costs, |cost| cost.word()));
-        bar(Obstacle::Cost, format!("cost may be {allowed}, and {family} is {costs}"));
+        bar(Obstacle::Cost, format!("cost may be {allowed}, and {family} costs {costs}"));
     }
     if execution.locality == Locality::Local && !stays {
         bar(Obstacle::Locality, format!("locality is local, and {family} takes the text elsewhere"));
@@ -150,7 +150,7 @@ fn against(job: &Job, evidence: &Capability, now: Time) -> Vec<Reason> {
     }
     if !execution.cost.contains(&evidence.cost) {
         let allowed = words(&execution.cost, |cost| cost.word());
-        bar(Obstacle::Cost, format!("cost may be {allowed}, and it is {}", evidence.cost));
+        bar(Obstacle::Cost, format!("cost may be {allowed}, and it costs {}", evidence.cost));
     }
     if execution.locality == Locality::Local && evidence.locality != Locality::Local {
         bar(Obstacle::Locality, "locality is local, and it takes the text elsewhere".into());

@@ -80,7 +80,7 @@ fn names_a_value(text: &str) -> bool {
                 .is_some_and(|value| first_word(value.trim_start_matches(['"', '\'', ' '])).len() >= 6)
         })
     };
-    bearer || LABELS.iter().any(|label| labelled(&label))
+    bearer || LABELS.iter().any(labelled)
 }
 
 fn first_word(text: &str) -> &str {

@@ -22,6 +22,7 @@ mod lifecycle;
 mod mended;
 mod ops;
 mod packets;
+mod probes;
 mod race;
 mod reading;
 mod relay;

@@ -1,14 +1,12 @@
 //! Capabilities and routes through the binary: who may answer a job, what keeps others back, what is
 //! evidence.
 
-use std::os::unix::fs::PermissionsExt;
-
 use serde_json::{Value, json};
 
 use crate::expect::{answer, done, events_of, failed, names, recorded, records, refused, shown, silent};
 use crate::harness::{JOB, Packet, Project};
 
-const GATE: &str = "gate/novel/pride/ch01/reader_reaction";
+pub const GATE: &str = "gate/novel/pride/ch01/reader_reaction";
 
 /// A declaration that meets every demand.
 pub const DECLARE: &[&str] = &[
@@ -30,7 +28,7 @@ pub const DECLARE: &[&str] = &[
 ];
 
 /// A declaration with some options put in place of those of [`DECLARE`], or added.
-fn declared<'a>(name: &'a str, family: &'a str, changes: &[&'a str]) -> Vec<&'a str> {
+pub fn declared<'a>(name: &'a str, family: &'a str, changes: &[&'a str]) -> Vec<&'a str> {
     let mut words = DECLARE.to_vec();
     words[2] = name;
     words[4] = family;
@@ -52,13 +50,13 @@ fn frozen(terms: &str) -> Project {
     project
 }
 
-fn families(data: &Value, eligible: bool) -> Vec<String> {
+pub fn families(data: &Value, eligible: bool) -> Vec<String> {
     let routes = data["routes"].as_array().expect("routes").iter();
     let kept = routes.filter(|route| route["eligible"] == json!(eligible));
     kept.map(|route| route["family"].as_str().expect("a family").to_owned()).collect()
 }
 
-fn obstacles(data: &Value, family: &str) -> Vec<Value> {
+pub fn obstacles(data: &Value, family: &str) -> Vec<Value> {
     let routes = data["routes"].as_array().expect("routes");
     let route = routes.iter().find(|route| route["family"] == family).expect("the family");
     let reasons = route["reasons"].as_array().cloned().unwrap_or_default();
@@ -161,8 +159,8 @@ fn a_packet_asks_for_no_evidence_and_moves_a_gate_on_from_semantic_pending() {
 #[test]
 fn what_a_job_says_of_cost_and_place_holds_for_packets_too() {
     for (terms, whom, word) in [
-        ("{cost: [free]}", "human", "cost may be free, and human is human"),
-        ("{cost: [human]}", "chat", "cost may be human, and peer_chat is free, plan"),
+        ("{cost: [free]}", "human", "cost may be free, and human costs human"),
+        ("{cost: [human]}", "chat", "cost may be human, and peer_chat costs free, plan"),
         ("{locality: local}", "chat", "locality is local"),
     ] {
         let project = frozen(terms);
@@ -201,90 +199,6 @@ fn preferences_rank_and_make_nothing_eligible() {
     silent(&project, &["route"], b"");
 }
 
-/// A program in a folder of its own, which is the only one on `PATH` beside those of the system.
-fn program(project: &mut Project, text: &str, mode: u32) {
-    project.write("bin/reviewer", format!("#!/bin/sh\n{text}\n"));
-    let file = project.at("bin/reviewer");
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).expect("chmod");
-    let path = format!("{}:/usr/bin:/bin", project.at("bin").display());
-    project.set("PATH", &path);
-}
-
-const PROBE: &[&str] = &["capability", "probe", "reviewer", "--family", "local_agent"];
-
-fn probe<'a>(options: &[&'a str]) -> Vec<&'a str> {
-    [PROBE, options, &["--", "reviewer"]].concat()
-}
-
-#[test]
-fn a_probe_proves_that_a_program_is_there_and_nothing_else() {
-    let mut project = Project::testing("2026-01-01T00:00:00Z");
-    project.start();
-    project.nf(&["freeze", "job.yaml"]).expect(0);
-    program(&mut project, "echo ran >> \"${0%/*}/../ran\"; echo \"reviewer 1.2 $1\"", 0o755);
-    let seen = done(&project, &probe(&[]));
-    assert_eq!(seen["detail"], "reviewer 1.2 --version");
-    assert_eq!(seen["source"], json!(project.at("bin/reviewer").display().to_string()));
-    assert_eq!((&seen["proof"], &seen["available"]), (&json!("probed"), &json!(true)));
-    assert_eq!(seen["expires_at"], "2026-01-02T00:00:00.000000Z");
-    assert_eq!(project.read("ran").lines().count(), 1, "run once");
-    let routed = done(&project, &["route"]);
-    assert_eq!(obstacles(&routed, "local_agent"), ["independence", "model_execution"]);
-    let stated = ["--executes-model", "true", "--isolated", "true", "--interactive", "false"];
-    done(&project, &probe(&stated));
-    assert!(families(&done(&project, &["route"]), true).contains(&"local_agent".to_owned()));
-    project.set("NF_NOW", "2026-01-02T00:00:00Z");
-    let routed = done(&project, &["route"]);
-    assert_eq!(obstacles(&routed, "local_agent"), ["evidence"], "ended");
-    // A clock that is set back brings back nothing that the log has seen end.
-    done(&project, &["run", "step", "--cursor", "later"]);
-    project.set("NF_NOW", "2026-01-01T12:00:00Z");
-    assert_eq!(obstacles(&done(&project, &["route"]), "local_agent"), ["evidence"]);
-}
-
-#[test]
-fn a_probe_that_sees_nothing_is_evidence_too() {
-    for (text, mode, word) in [
-        ("exit 3", 0o755, "exit status: 3"),
-        ("exit 0", 0o755, "printed nothing"),
-        ("sleep 60", 0o755, "no answer"),
-        ("echo 1", 0o644, "may not be run"),
-    ] {
-        let mut project = Project::new();
-        project.start();
-        project.nf(&["freeze", "job.yaml"]).expect(0);
-        done(&project, &declared("reviewer", "local_agent", &[]));
-        program(&mut project, text, mode);
-        assert_eq!(families(&done(&project, &["route"]), true).len(), 3);
-        let error = recorded(&project, &probe(&[]), b"", 6, "execution_unavailable");
-        names(&error["cause"], &[word]);
-        assert!(!families(&done(&project, &["route"]), true).contains(&"local_agent".to_owned()), "{text}");
-        assert_eq!(shown(&project, "reviewer", "/state"), "unavailable");
-    }
-    let mut project = Project::new();
-    for path in ["", ".", "bin"] {
-        project.write("bin/reviewer", "#!/bin/sh\necho 1\n");
-        project.set("PATH", path);
-        let error = recorded(&project, &probe(&[]), b"", 6, "execution_unavailable");
-        names(&error["cause"], &["not on PATH"]);
-    }
-}
-
-#[test]
-fn a_probe_keeps_nothing_of_a_hostile_version() {
-    let mut project = Project::new();
-    let token = format!("ghp_{}", "a1B2".repeat(9));
-    program(&mut project, &format!("echo 'reviewer {token}'"), 0o755);
-    done(&project, &probe(&[]));
-    program(&mut project, "printf 'a\\033[31m\\342\\200\\256b\\n'", 0o755);
-    assert_eq!(done(&project, &probe(&[]))["detail"], "a[31mb");
-    program(&mut project, "head -c 60000 /dev/zero | tr '\\0' 'x '", 0o755);
-    assert_eq!(done(&project, &probe(&[]))["detail"].as_str().map(str::len), Some(200));
-    assert!(!String::from_utf8_lossy(&project.log()).contains(&token));
-    silent(&project, &probe(&["-n"]), b"");
-    refused(&project, &[PROBE, &["--", "reviewer", "--version"]].concat(), 2, "usage");
-}
-
 #[test]
 fn secrets_and_unfit_values_are_refused_and_stand_nowhere() {
     let project = Project::new();
@@ -295,7 +209,8 @@ fn secrets_and_unfit_values_are_refused_and_stand_nowhere() {
         assert!(!error.to_string().contains(&token), "{error}");
     }
     refused(&project, &declared(&token, "provider_api", &[]), 3, "looks_secret");
-    refused(&project, &[PROBE, &["--", &token]].concat(), 3, "looks_secret");
+    let probe = ["capability", "probe", "a", "--family", "local_agent", "--", &token];
+    refused(&project, &probe, 3, "looks_secret");
     refused(
         &project,
         &declared("a", "provider_api", &["--detail", "a -----BEGIN KEY-----"]),
@@ -380,22 +295,4 @@ fn resume_asks_for_the_evidence_that_outstanding_work_needs() {
     let resumed = done(&project, &["resume"]);
     let checks = resumed["checks"].as_array().expect("checks");
     assert!(checks.iter().all(|check| check["ok"] == true), "work that came back needs none");
-}
-
-#[test]
-fn the_log_names_programs_and_nothing_runs_them() {
-    let mut project = Project::new();
-    program(&mut project, "echo ran >> \"${0%/*}/../ran\"; echo 1", 0o755);
-    project.start();
-    project.nf(&["freeze", "job.yaml"]).expect(0);
-    done(&project, &probe(&["--op", "key-1"]));
-    // A repeat with the key gives the first answer and looks at nothing.
-    silent(&project, &probe(&["--op", "key-1"]), b"");
-    for words in [&["route"][..], &["route", "--gate", GATE], &["list", "capability"], &["show", "reviewer"]]
-    {
-        done(&project, words);
-    }
-    done(&project, &["verify"]);
-    done(&project, &["doctor"]);
-    assert_eq!(project.read("ran").lines().count(), 1);
 }
