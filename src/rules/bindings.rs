@@ -65,8 +65,8 @@ fn capabilities_check(resume: &Resume, now: Time) -> Check {
     if resume.outstanding.is_empty() {
         return Check::new("capabilities", true, want, "no outstanding work");
     }
-    let lacks: Vec<String> =
-        names.iter().filter_map(|name| lack(name, resume.evidence.get(name), now)).collect();
+    let told = |name: &Name| Some(format!("{name}: {}", lack(resume.evidence.get(name), now)?));
+    let lacks: Vec<String> = names.iter().filter_map(told).collect();
     let held = match names.len() {
         0 => "none needed".to_owned(),
         count => format!("{count} with current evidence"),

@@ -197,14 +197,14 @@ fn is_hidden(c: char) -> bool {
 }
 
 /// Why a capability cannot be counted on now; nothing where its evidence is current.
-pub fn lack(name: &Name, evidence: Option<&Capability>, now: Time) -> Option<String> {
-    let Some(evidence) = evidence else { return Some(format!("no evidence for {name}")) };
+pub fn lack(evidence: Option<&Capability>, now: Time) -> Option<String> {
+    let Some(evidence) = evidence else { return Some("no evidence".to_owned()) };
     match evidence.currency(now) {
         Currency::Current => None,
-        Currency::Expired => Some(format!("evidence for {name} expired at {}", evidence.expires_at)),
+        Currency::Expired => Some(format!("its evidence expired at {}", evidence.expires_at)),
         Currency::Unavailable => {
             let detail = evidence.detail.as_deref().map_or_else(String::new, |why| format!(": {why}"));
-            Some(format!("{name} is recorded as unavailable{detail}"))
+            Some(format!("recorded as unavailable{detail}"))
         }
     }
 }

@@ -128,7 +128,7 @@ fn against(job: &Job, evidence: &Capability, now: Time) -> Vec<Reason> {
     let mut bar = |obstacle, why: String| {
         reasons.push(Reason { obstacle, capability: Some(evidence.name.clone()), why });
     };
-    if let Some(why) = lack(&evidence.name, Some(evidence), now) {
+    if let Some(why) = lack(Some(evidence), now) {
         bar(Obstacle::Evidence, why);
     }
     if evidence.permission_class < job.result_scope {

@@ -282,7 +282,7 @@ fn resume_asks_for_the_evidence_that_outstanding_work_needs() {
     done(&project, &save);
     let packet = Packet::read(&project.nf(&["packet"]).expect(0).stdout);
     let error = refused(&project, &["resume"], 9, "stale");
-    names(&error["cause"], &["capabilities: no evidence for house-model"]);
+    names(&error["cause"], &["capabilities: house-model: no evidence"]);
     done(&project, DECLARE);
     refused(&project, &["resume"], 8, "pending");
     done(
@@ -290,7 +290,7 @@ fn resume_asks_for_the_evidence_that_outstanding_work_needs() {
         &declared("house-model", "local_model", &["--available", "false", "--detail", "switched off"]),
     );
     let error = refused(&project, &["resume"], 9, "stale");
-    names(&error["cause"], &["house-model is recorded as unavailable: switched off"]);
+    names(&error["cause"], &["house-model: recorded as unavailable: switched off"]);
     answer(&project, &packet, "accept");
     let resumed = done(&project, &["resume"]);
     let checks = resumed["checks"].as_array().expect("checks");

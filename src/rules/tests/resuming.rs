@@ -307,7 +307,7 @@ fn capabilities_of_outstanding_work_need_current_evidence() {
         (check.ok, check.got, resumed(world, input).map_err(|error| error.kind).err())
     };
     let missing = asked(&mut world, true);
-    assert_eq!(missing, (false, "no evidence for vision".to_owned(), Some(Kind::Stale)));
+    assert_eq!(missing, (false, "vision: no evidence".to_owned(), Some(Kind::Stale)));
     world.act(|turn, _| declare(turn, stated(true))).unwrap();
     let held = asked(&mut world, true);
     assert_eq!(held, (true, "1 with current evidence".to_owned(), Some(Kind::Pending)));

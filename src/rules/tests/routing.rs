@@ -143,6 +143,20 @@ const LACKS: &[Lack] = &[
     (Models, |stated| stated.models.clear()),
 ];
 
+#[test]
+fn a_grade_alone_asks_for_a_separate_invocation() {
+    for (terms, wanted) in [
+        (r#"{"independent": false}"#, vec![]),
+        (r#"{"independent": false, "min_grade": "declared"}"#, vec![Independence]),
+        (r#"{"independent": true, "min_grade": "declared"}"#, vec![Independence]),
+    ] {
+        let mut world = World::new();
+        let job = job_of(&mut world, terms, "diagnostic");
+        world.declare(Stated { isolated_invocation: false, ..best("one", LocalAgent) }).unwrap();
+        assert_eq!(obstacles(&world.routes(&job, &[]), LocalAgent), wanted, "{terms}");
+    }
+}
+
 /// Terms that ask for everything.
 const STRICT: &str = r#"{"independent": true, "interactive": false, "cost": ["free"], "locality": "local",
     "models": ["m1"]}"#;

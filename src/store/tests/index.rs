@@ -59,8 +59,8 @@ fn events(kind: u8, id: u8) -> Vec<Event> {
         6 => vec![receipt_recorded(&format!("gate/{kind}"), 1)],
         7 => vec![event(json!({"type": "capability.observed", "capability": {
             "name": format!("capability-{id}"), "family": "local_agent", "available": true,
-            "proof": "declared", "source": "command line", "permission_class": "diagnostic", "cost": "free", "interactive": false,
-            "executes_model": true, "isolated_invocation": true, "locality": "any",
+            "proof": "declared", "source": "command line", "permission_class": "diagnostic", "cost": "free",
+            "interactive": false, "executes_model": true, "isolated_invocation": true, "locality": "any",
             "detail": format!("the {kind}th"), "observed_at": "2026-01-01T00:00:00.000000Z",
             "expires_at": "2026-01-31T00:00:00.000000Z",
         }}))],
