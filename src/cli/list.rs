@@ -7,12 +7,22 @@ use serde_json::Value;
 use super::ctx::{Context, find};
 use super::output::{Done, Report, table, when};
 use crate::error::{Error, Kind, Result};
-use crate::model::capability::{Capability, Observation};
-use crate::model::id::{IdKind, Name};
-use crate::model::session::Session;
+use crate::model::handoff::{AttemptState, HandoffState};
+use crate::model::id::{Id, IdKind, JobId, Name, SessionId};
+use crate::model::job::Job;
+use crate::model::result::Standing;
+use crate::model::run::RunStatus;
+use crate::model::session::Status;
 use crate::model::state::{Row, State};
 use crate::model::time::Time;
 use crate::rules::members::nearest;
+
+use named::CAPABILITY;
+
+pub mod named;
+
+/// Objects on a page, where no other number is asked for.
+const LIMIT: u32 = 20;
 
 /// List objects of a kind, newest first
 #[derive(Debug, Args)]
@@ -32,7 +42,7 @@ pub struct List {
     #[arg(long, value_name = "ID")]
     pub job: Option<String>,
     /// How many at most
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long, value_name = "N", default_value_t = LIMIT)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub limit: u32,
     /// Go on after the page that gave this token
@@ -51,6 +61,9 @@ pub struct ListReport {
     pub next: Option<u64>,
     #[serde(skip)]
     now: Option<Time>,
+    /// The command of this page, which the next one repeats.
+    #[serde(skip)]
+    command: String,
 }
 
 impl Report for ListReport {
@@ -80,7 +93,7 @@ impl Report for ListReport {
     }
 
     fn next(&self) -> Option<String> {
-        self.next.map(|token| format!("nf list {} --after {token}", self.kind))
+        self.next.map(|token| format!("{} --after {token}", self.command))
     }
 }
 
@@ -137,7 +150,7 @@ fn columns(kind: &str) -> &'static [(&'static str, &'static str)] {
             ("JOB", "/job"),
             ("STORED", "/stored_at"),
         ],
-        CAPABILITY => CAPABILITY_COLUMNS,
+        CAPABILITY => named::COLUMNS,
         "receipt" => &[
             ("ID", "/id"),
             ("CONSUMER", "/consumer"),
@@ -148,18 +161,6 @@ fn columns(kind: &str) -> &'static [(&'static str, &'static str)] {
         _ => &[("ID", "/id")],
     }
 }
-
-/// The kind that is named and has no ids.
-const CAPABILITY: &str = "capability";
-
-const CAPABILITY_COLUMNS: &[(&str, &str)] = &[
-    ("NAME", "/name"),
-    ("FAMILY", "/family"),
-    ("STATE", "/state"),
-    ("PROOF", "/proof"),
-    ("COST", "/cost"),
-    ("EXPIRES", "/expires_at"),
-];
 
 /// The kinds that can be listed now.
 const KINDS: &[IdKind] = &[
@@ -173,13 +174,20 @@ const KINDS: &[IdKind] = &[
     IdKind::ReceiptId,
 ];
 
-/// Evidence as the log tells it, with whether it counts now.
-pub fn with_state(capability: &Capability, now: Time) -> Value {
-    let mut value = serde_json::to_value(capability).unwrap_or_default();
-    if let Some(map) = value.as_object_mut() {
-        map.insert("state".to_owned(), capability.currency(now).word().into());
+/// The kinds that have rows by resource, and by job.
+const OF_RESOURCE: &[IdKind] = &[IdKind::SessionId, IdKind::RunId, IdKind::JobId, IdKind::HandoffId];
+const OF_JOB: &[IdKind] = &[IdKind::HandoffId, IdKind::AttemptId, IdKind::ResultId];
+
+/// The states that an object of a kind can be in.
+fn states(kind: IdKind) -> Vec<&'static str> {
+    match kind {
+        IdKind::SessionId => Status::ALL.iter().map(|state| state.word()).collect(),
+        IdKind::RunId => RunStatus::ALL.iter().map(|state| state.word()).collect(),
+        IdKind::HandoffId => HandoffState::ALL.iter().map(|state| state.word()).collect(),
+        IdKind::AttemptId => AttemptState::ALL.iter().map(|state| state.word()).collect(),
+        IdKind::ResultId => Standing::ALL.iter().map(|state| state.word()).collect(),
+        _ => Vec::new(),
     }
-    value
 }
 
 fn kind_named(text: &str) -> Result<IdKind> {
@@ -206,50 +214,90 @@ impl List {
         let snapshot = opened.store.read()?;
         let now = (opened.source.moment)().wall;
         let (kind, (items, next)) = if ["capability", "capabilities"].contains(&self.kind.as_str()) {
-            (CAPABILITY, self.capabilities(&snapshot.state, now))
+            (CAPABILITY, named::page(&self, &snapshot.state, now)?)
         } else {
             let kind = kind_named(&self.kind)?;
             (kind.word(), self.page(ctx, &snapshot.state, kind)?)
         };
-        let report = ListReport { kind: kind.to_owned(), items, next, now: Some(now) };
+        let command = self.command(ctx, kind);
+        let report = ListReport { kind: kind.to_owned(), items, next, now: Some(now), command };
         Ok(Done::of(&report).warned(snapshot.warnings))
     }
 
+    /// The command with everything that chooses the objects, but for the place to go on from.
+    fn command(&self, ctx: &Context, kind: &str) -> String {
+        let given = [
+            ("session", ctx.global.session.clone()),
+            ("state", self.state.clone()),
+            ("resource", self.resource.as_ref().map(ToString::to_string)),
+            ("job", self.job.clone()),
+            ("limit", (self.limit != LIMIT).then(|| self.limit.to_string())),
+        ];
+        let flags = given.into_iter().filter_map(|(name, value)| Some(format!(" --{name} {}", value?)));
+        format!("nf list {kind}{}", flags.collect::<String>())
+    }
+
     fn page(&self, ctx: &Context, state: &State, kind: IdKind) -> Result<(Vec<Value>, Option<u64>)> {
+        self.fits(kind)?;
         let session = ctx.named_session(state)?.filter(|_| kind != IdKind::SessionId);
-        let job = self.job.as_deref().map(|text| find::<crate::model::job::Job>(state, text)).transpose()?;
-        let rows: Box<dyn Iterator<Item = Row>> = match (&session, &self.resource) {
-            (Some(Session { id, .. }), _) => Box::new(state.of_session(id, kind, self.after)),
-            (None, Some(resource)) => Box::new(state.of_resource(resource, kind, self.after)),
-            (None, None) => Box::new(state.of_kind(kind, self.after)),
+        let job = self.job.as_deref().map(|text| find::<Job>(state, text)).transpose()?.map(|job| job.id);
+        Ok(self.take(state, kind, session.as_ref().map(|session| &session.id), job.as_ref()))
+    }
+
+    /// Refuses what no object of the kind can be: an answer without objects would only hide the slip.
+    fn fits(&self, kind: IdKind) -> Result<()> {
+        let none = |what: &str, fix: String| {
+            Err(Error::new(Kind::Usage, format!("no {} has a {what}", kind.word())).fix(fix))
+        };
+        if let Some(state) = &self.state {
+            let words = states(kind);
+            if words.is_empty() {
+                return none("state", format!("nf list {}, without --state", kind.word()));
+            }
+            if !words.contains(&state.as_str()) {
+                let shown: String = state.chars().take(40).collect();
+                let what = format!("{shown:?} is the state of no {}", kind.word());
+                return Err(Error::new(Kind::Usage, what).fix(format!("one of {}", words.join(", "))));
+            }
+        }
+        if self.resource.is_some() && !OF_RESOURCE.contains(&kind) {
+            let fix = format!("nf list {} --session ID; nf list session --resource R", kind.word());
+            return none("resource", fix);
+        }
+        if self.job.is_some() && kind != IdKind::JobId && !OF_JOB.contains(&kind) {
+            return none("job", format!("nf list {}, without --job", kind.word()));
+        }
+        Ok(())
+    }
+
+    /// A page, out of the narrowest rows that there are: none but `--state` looks at more than it gives.
+    fn take(
+        &self,
+        state: &State,
+        kind: IdKind,
+        session: Option<&SessionId>,
+        job: Option<&JobId>,
+    ) -> (Vec<Value>, Option<u64>) {
+        let rows: Box<dyn Iterator<Item = Row>> = match (job, session, &self.resource) {
+            (_, Some(session), _) => Box::new(state.of_session(session, kind, self.after)),
+            (Some(job), ..) if OF_JOB.contains(&kind) => Box::new(state.of_job(job, kind, self.after)),
+            (_, _, Some(resource)) => Box::new(state.of_resource(resource, kind, self.after)),
+            _ => Box::new(state.of_kind(kind, self.after)),
         };
         let mut items = Vec::new();
         let mut last = None;
         for row in rows {
             let Some(value) = state.value(&row.id) else { continue };
-            if !self.keeps(&value, job.as_ref().map(|job| job.id.to_string()).as_deref()) {
+            if !self.keeps(&value, job.map(JobId::as_str)) {
                 continue;
             }
             if items.len() == self.limit as usize {
-                return Ok((items, last));
+                return (items, last);
             }
             last = Some(row.place);
             items.push(value);
         }
-        Ok((items, None))
-    }
-
-    /// The newest evidence of each name, the newest first. Evidence belongs to no session, resource or job.
-    fn capabilities(&self, state: &State, now: Time) -> (Vec<Value>, Option<u64>) {
-        let mut all: Vec<Observation> = state.capabilities().collect();
-        all.sort_by_key(|observation| std::cmp::Reverse(observation.place));
-        let rows = all.iter().filter(|observation| self.after.is_none_or(|after| observation.place < after));
-        let now = state.meta().at.map_or(now, |before| before.max(now));
-        let shown = rows.map(|row| (row.place, with_state(&row.capability, now)));
-        let mut kept = shown.filter(|(_, value)| self.keeps(value, self.job.as_deref()));
-        let page: Vec<(u64, Value)> = kept.by_ref().take(self.limit as usize).collect();
-        let next = kept.next().and_then(|_| page.last().map(|(place, _)| *place));
-        (page.into_iter().map(|(_, value)| value).collect(), next)
+        (items, None)
     }
 
     fn keeps(&self, value: &Value, job: Option<&str>) -> bool {
@@ -266,3 +314,6 @@ impl List {
         state && resource && of_job
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,8 +4,8 @@ use schemars::{Schema, schema_for};
 
 use super::output::{Envelope, Report, schema_name};
 use super::{
-    capability, checkpoint, consume, contract, doctor, freeze, init, list, packet, reply, resume, route,
-    session, shell, show, start, status, validate,
+    capability, checkpoint, consume, contract, doctor, freeze, handoff, init, list, packet, reply, resume,
+    route, session, shell, show, start, status, validate,
 };
 
 fn of<R: Report>() -> (String, Schema) {
@@ -36,6 +36,13 @@ pub fn all() -> Vec<(String, Schema)> {
         of::<route::RouteReport>(),
         of::<capability::DeclareReport>(),
         of::<capability::ProbeReport>(),
+        of::<handoff::open::OpenReport>(),
+        of::<handoff::claim::ClaimReport>(),
+        of::<handoff::hold::RenewReport>(),
+        of::<handoff::hold::ReleaseReport>(),
+        of::<reply::CompleteReport>(),
+        of::<handoff::hold::FailReport>(),
+        of::<handoff::open::CancelReport>(),
         of::<contract::Packs>(),
         of::<contract::Sound>(),
         of::<shell::CompletionsReport>(),

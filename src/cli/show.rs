@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::ctx::{Context, Opened, find, kind_of, resolve};
-use super::list::with_state;
+use super::list::named::{CAPABILITY, with_state};
 use super::load;
 use super::output::{Done, Report, checks};
 use crate::error::Result;
@@ -177,8 +177,7 @@ impl Show {
         let kind = match (kind_of(&self.id), state.capability(&self.id)) {
             (Err(_), Some(capability)) => {
                 let now = (opened.source.moment)().wall;
-                let now = state.meta().at.map_or(now, |before| before.max(now));
-                let report = ShowReport::of("capability", self.id, with_state(&capability, now));
+                let report = ShowReport::of(CAPABILITY, self.id, with_state(state, &capability, now));
                 return Ok(Done::of(&report).warned(snapshot.warnings));
             }
             (kind, _) => kind?,

@@ -5,6 +5,7 @@ mod answering;
 mod asking;
 mod consuming;
 mod freezing;
+mod queue;
 mod resuming;
 mod routing;
 
