@@ -219,6 +219,8 @@ kinds! {
     CannotResume 3 "nf start --from SESSION begins a new one where this one stopped";
     /// The checkpoint is not the newest.
     OlderCheckpoint 3 "nf start --from CHECKPOINT goes back openly, in a new session";
+    /// A value that looks like a secret.
+    LooksSecret 3 "leave the secret out: say where it is kept, never what it is";
     /// Every attempt that the question may have is used.
     Exhausted 3 "look at the attempts (nf list attempt --job JOB); change the question or the text";
     /// The handoff was cancelled.
@@ -240,7 +242,7 @@ kinds! {
     /// A reply fails intake or binding.
     SemanticInvalid 5 "nf reply FILE --ask prints what to ask the reviewer for";
     /// No eligible route is left.
-    ExecutionUnavailable 6 "nf show JOB says what the job demands of a route";
+    ExecutionUnavailable 6 "nf route JOB lists every family and why it may not answer";
     /// The reviewer could not judge, or the transport failed.
     ExecutionFailed 7 "nf packet opens another attempt of the same question";
     /// Something outside has not come back yet.

@@ -17,16 +17,20 @@ use crate::model::state::{Row, State};
 use crate::model::time::Time;
 use crate::rules::members::nearest;
 
+use named::CAPABILITY;
+
+pub mod named;
+
 /// Objects on a page, where no other number is asked for.
 const LIMIT: u32 = 20;
 
 /// List objects of a kind, newest first
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  nf list session\n  nf list result --limit 5\n  \
-    nf list attempt --job j-7hd3\n  \
+    nf list attempt --job j-7hd3\n  nf list capability --state current\n  \
     nf list job --resource novel/pride/ch01")]
 pub struct List {
-    /// session, run, checkpoint, job, handoff, attempt, result or receipt
+    /// session, run, checkpoint, job, handoff, attempt, result, receipt or capability
     pub kind: String,
     /// Only those of this state (status, state or standing)
     #[arg(long, value_name = "STATE")]
@@ -146,6 +150,7 @@ fn columns(kind: &str) -> &'static [(&'static str, &'static str)] {
             ("JOB", "/job"),
             ("STORED", "/stored_at"),
         ],
+        CAPABILITY => named::COLUMNS,
         "receipt" => &[
             ("ID", "/id"),
             ("CONSUMER", "/consumer"),
@@ -188,7 +193,7 @@ fn states(kind: IdKind) -> Vec<&'static str> {
 fn kind_named(text: &str) -> Result<IdKind> {
     let singular = text.strip_suffix('s').unwrap_or(text);
     KINDS.iter().copied().find(|kind| kind.word() == singular).ok_or_else(|| {
-        let words: Vec<&str> = KINDS.iter().map(|kind| kind.word()).collect();
+        let words: Vec<&str> = KINDS.iter().map(|kind| kind.word()).chain([CAPABILITY]).collect();
         let shown: String = text.chars().take(40).collect();
         let error = Error::new(Kind::Usage, format!("{shown:?} is no kind"))
             .fix(format!("one of {}", words.join(", ")));
@@ -207,16 +212,20 @@ impl List {
     pub fn run(self, ctx: &Context) -> Result<Done> {
         let opened = ctx.open()?;
         let snapshot = opened.store.read()?;
-        let kind = kind_named(&self.kind)?;
-        let (items, next) = self.page(ctx, &snapshot.state, kind)?;
-        let now = Some((opened.source.moment)().wall);
+        let now = (opened.source.moment)().wall;
+        let (kind, (items, next)) = if ["capability", "capabilities"].contains(&self.kind.as_str()) {
+            (CAPABILITY, named::page(&self, &snapshot.state, now)?)
+        } else {
+            let kind = kind_named(&self.kind)?;
+            (kind.word(), self.page(ctx, &snapshot.state, kind)?)
+        };
         let command = self.command(ctx, kind);
-        let report = ListReport { kind: kind.word().to_owned(), items, next, now, command };
+        let report = ListReport { kind: kind.to_owned(), items, next, now: Some(now), command };
         Ok(Done::of(&report).warned(snapshot.warnings))
     }
 
     /// The command with everything that chooses the objects, but for the place to go on from.
-    fn command(&self, ctx: &Context, kind: IdKind) -> String {
+    fn command(&self, ctx: &Context, kind: &str) -> String {
         let given = [
             ("session", ctx.global.session.clone()),
             ("state", self.state.clone()),
@@ -225,7 +234,7 @@ impl List {
             ("limit", (self.limit != LIMIT).then(|| self.limit.to_string())),
         ];
         let flags = given.into_iter().filter_map(|(name, value)| Some(format!(" --{name} {}", value?)));
-        format!("nf list {}{}", kind.word(), flags.collect::<String>())
+        format!("nf list {kind}{}", flags.collect::<String>())
     }
 
     fn page(&self, ctx: &Context, state: &State, kind: IdKind) -> Result<(Vec<Value>, Option<u64>)> {

@@ -13,6 +13,7 @@ use crate::model::time::Source;
 use crate::store::Doubt;
 
 mod bar;
+mod capability;
 mod checkpoint;
 mod consume;
 mod contract;
@@ -31,6 +32,7 @@ mod output;
 mod packet;
 mod reply;
 mod resume;
+mod route;
 pub mod schemas;
 mod session;
 mod shell;
@@ -98,6 +100,9 @@ enum Command {
     Run(session::RunCommand),
     #[command(subcommand)]
     Checkpoint(checkpoint::CheckpointCommand),
+    Route(route::RouteCommand),
+    #[command(subcommand)]
+    Capability(capability::CapabilityCommand),
     #[command(subcommand)]
     Handoff(handoff::HandoffCommand),
     #[command(subcommand)]
@@ -255,6 +260,8 @@ fn dispatch(command: Command, ctx: &Context) -> Result<Done> {
         Command::Session(command) => command.run(ctx),
         Command::Run(command) => command.run(ctx),
         Command::Checkpoint(command) => command.run(ctx),
+        Command::Route(command) => command.run(ctx),
+        Command::Capability(command) => command.run(ctx),
         Command::Handoff(command) => command.run(ctx),
         Command::Contract(command) => command.run(ctx),
         Command::Completions(command) => command.run(),

@@ -234,7 +234,10 @@ fn is_whole(text: &str, recorded: &Hash) -> bool {
     Hash::of(text.as_bytes()) == *recorded
 }
 
-/// Jobs frozen by this session whose question is still open, newest first.
+/// The only job frozen by this session whose question is still open.
+///
+/// # Errors
+/// As [`only`].
 pub fn waiting_job(state: &State, session: &Session) -> Result<Job> {
     let rows = state.of_session(&session.id, IdKind::JobId, None).take(1000);
     let jobs = rows.filter_map(|row| state.get::<Job>(&row.id.parse().ok()?));

@@ -1,5 +1,7 @@
 //! `resume` validates everything afresh and goes on, or says what changed.
 
+use std::collections::BTreeMap;
+
 use clap::Args;
 use serde_json::json;
 
@@ -8,10 +10,12 @@ use super::input::{Reader, config};
 use super::load;
 use super::output::{Done, Report, checks};
 use crate::error::Result;
+use crate::model::capability::Capability;
 use crate::model::check::failed;
 use crate::model::checkpoint::{Bindings, Checkpoint};
 use crate::model::decision::{Decision, Turn};
 use crate::model::handoff::{Attempt, Handoff};
+use crate::model::id::Name;
 use crate::model::run::{Gate, Run};
 use crate::model::session::{Session, Status};
 use crate::model::state::State;
@@ -175,6 +179,7 @@ impl ResumeCommand {
             (handoff, attempt)
         });
         let input = Resume {
+            evidence: evidence(state, &facts.bindings),
             outstanding: outstanding.collect(),
             session,
             run,
@@ -189,6 +194,12 @@ impl ResumeCommand {
         };
         resume(turn, input)
     }
+}
+
+/// The newest evidence of every capability that the bindings name.
+fn evidence(state: &State, bindings: &Bindings) -> BTreeMap<Name, Capability> {
+    let named = bindings.capabilities.iter();
+    named.filter_map(|name| Some((name.clone(), state.capability(name.as_str())?))).collect()
 }
 
 /// Reads every bound file; what cannot be read is a finding of the check, not a failed command.

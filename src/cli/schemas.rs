@@ -4,8 +4,8 @@ use schemars::{Schema, schema_for};
 
 use super::output::{Envelope, Report, schema_name};
 use super::{
-    checkpoint, consume, contract, doctor, freeze, handoff, init, list, packet, reply, resume, session,
-    shell, show, start, status, validate,
+    capability, checkpoint, consume, contract, doctor, freeze, handoff, init, list, packet, reply, resume,
+    route, session, shell, show, start, status, validate,
 };
 
 fn of<R: Report>() -> (String, Schema) {
@@ -33,6 +33,9 @@ pub fn all() -> Vec<(String, Schema)> {
         of::<session::Stepped>(),
         of::<session::Finished>(),
         of::<checkpoint::SaveReport>(),
+        of::<route::RouteReport>(),
+        of::<capability::DeclareReport>(),
+        of::<capability::ProbeReport>(),
         of::<handoff::open::OpenReport>(),
         of::<handoff::claim::ClaimReport>(),
         of::<handoff::hold::RenewReport>(),

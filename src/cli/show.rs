@@ -4,6 +4,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::ctx::{Context, Opened, find, kind_of, resolve};
+use super::list::named::{CAPABILITY, with_state};
 use super::load;
 use super::output::{Done, Report, checks};
 use crate::error::Result;
@@ -24,7 +25,7 @@ use crate::rules::once::earlier;
 #[command(after_help = "Examples:\n  nf show j-7hd3      a job with its history\n  \
     nf show x-8c1v      a result with its independence, line by line\n  nf show t-4q2m      a receipt")]
 pub struct Show {
-    /// The id, or a unique beginning of it
+    /// The id, or a unique beginning of it; or the name of a capability
     pub id: String,
 }
 
@@ -55,6 +56,23 @@ pub struct ShowReport {
     /// What can be done with it, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
+}
+
+impl ShowReport {
+    /// An object without anything that explains it yet.
+    fn of(kind: &str, id: String, object: Value) -> Self {
+        Self {
+            kind: kind.to_owned(),
+            id,
+            object,
+            question: None,
+            output: None,
+            history: None,
+            earlier: Vec::new(),
+            grounds: Vec::new(),
+            remarks: Vec::new(),
+        }
+    }
 }
 
 impl Report for ShowReport {
@@ -156,19 +174,17 @@ impl Show {
         let opened = ctx.open()?;
         let snapshot = opened.store.read()?;
         let state = &snapshot.state;
-        let kind = kind_of(&self.id)?;
-        let id = any_id(state, kind, &self.id)?;
-        let mut report = ShowReport {
-            kind: kind.word().to_owned(),
-            object: state.value(&id).unwrap_or_default(),
-            id,
-            question: None,
-            output: None,
-            history: None,
-            earlier: Vec::new(),
-            grounds: Vec::new(),
-            remarks: Vec::new(),
+        let kind = match (kind_of(&self.id), state.capability(&self.id)) {
+            (Err(_), Some(capability)) => {
+                let now = (opened.source.moment)().wall;
+                let report = ShowReport::of(CAPABILITY, self.id, with_state(state, &capability, now));
+                return Ok(Done::of(&report).warned(snapshot.warnings));
+            }
+            (kind, _) => kind?,
         };
+        let id = any_id(state, kind, &self.id)?;
+        let object = state.value(&id).unwrap_or_default();
+        let mut report = ShowReport::of(kind.word(), id, object);
         explain(&opened, state, kind, &mut report)?;
         Ok(Done::of(&report).warned(snapshot.warnings))
     }

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+use super::capability::Capability;
 use super::check::Check;
 use super::checkpoint::Checkpoint;
 use super::handoff::{Attempt, Handoff, Lease};
@@ -234,6 +235,9 @@ events! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         value: Option<Hash>,
     },
+    /// Evidence for a capability came in.
+    #[serde(rename = "capability.observed")]
+    CapabilityObserved { capability: Capability },
     /// Records that were durable were given up, openly, to mend a damaged log.
     #[serde(rename = "loss.accepted")]
     LossAccepted { segment: u32, offset: u64, bytes: u64, quarantined: Hash },

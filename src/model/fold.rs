@@ -107,6 +107,7 @@ impl State {
                 self.result_event(event, at);
             }
             Event::ConflictRefused { .. } => self.meta.conflicts += 1,
+            Event::CapabilityObserved { capability } => self.capability_observed(capability, at.place),
         }
     }
 

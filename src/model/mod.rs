@@ -1,6 +1,7 @@
 //! Plain data: ids, times, hashes, entities, events and their fold. Does no input or output, reads no
 //! clock and no environment, and knows no rule.
 
+pub mod capability;
 pub mod check;
 pub mod checkpoint;
 pub mod decision;

@@ -54,6 +54,8 @@ pub enum Table {
     Answer = b'a' as isize,
     /// Answer by operation key.
     Operation = b'p' as isize,
+    /// Newest evidence by capability.
+    Capability = b'b' as isize,
     /// Counters.
     Meta = b'c' as isize,
 }

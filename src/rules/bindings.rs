@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::capability::lack;
 use super::resume::{Resume, Seen};
 use crate::model::check::Check;
 use crate::model::checkpoint::{BindingKind, BoundArtifact, Checkpoint};
@@ -51,27 +52,26 @@ pub fn checks(resume: &Resume, checkpoint: &Checkpoint, now: Time) -> Vec<Check>
         artifacts_check(resume),
         approvals_check(resume, now),
         Check::new("effects", true, "each planned effect proved", "none planned"),
-        Check::new(
-            "capabilities",
-            resume.bindings.capabilities.is_empty() || resume.outstanding.is_empty(),
-            "current evidence for what outstanding work needs",
-            if resume.outstanding.is_empty() {
-                "no outstanding work".to_owned()
-            } else {
-                listed(&resume.bindings.capabilities)
-            },
-        ),
+        capabilities_check(resume, now),
         pending_check(resume),
         consumed_check(resume),
     ]
 }
 
-fn listed(names: &[Name]) -> String {
-    if names.is_empty() {
-        return "none needed".to_owned();
+/// What the bindings name must have current evidence while work is out; work that came back needs none.
+fn capabilities_check(resume: &Resume, now: Time) -> Check {
+    let names = &resume.bindings.capabilities;
+    let want = "current evidence for what outstanding work needs";
+    if resume.outstanding.is_empty() {
+        return Check::new("capabilities", true, want, "no outstanding work");
     }
-    let names: Vec<&str> = names.iter().map(Name::as_str).collect();
-    format!("no evidence for {}", names.join(", "))
+    let told = |name: &Name| Some(format!("{name}: {}", lack(resume.evidence.get(name), now)?));
+    let lacks: Vec<String> = names.iter().filter_map(told).collect();
+    let held = match names.len() {
+        0 => "none needed".to_owned(),
+        count => format!("{count} with current evidence"),
+    };
+    Check::new("capabilities", lacks.is_empty(), want, or(&lacks, &held))
 }
 
 fn or(list: &[String], otherwise: &str) -> String {

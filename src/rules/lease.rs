@@ -120,7 +120,8 @@ pub fn after_answer(state: &State, result: &ResultId) -> String {
     }
 }
 
-fn already_judged(state: &State, job: &Job, answer: &Answer) -> Error {
+/// The refusal to ask a judged question again, with the answer that it has.
+pub fn already_judged(state: &State, job: &Job, answer: &Answer) -> Error {
     let verdict = answer.verdict.clone().unwrap_or_else(|| "without verdict".to_owned());
     Error::new(Kind::AlreadyJudged, format!("job {} is judged already", job.id))
         .because(format!("result {} ({verdict}) answers the same question", answer.result))
@@ -143,14 +144,10 @@ pub fn transport_allowed(job: &Job, transport: Transport) -> Result<()> {
 /// `execution_unavailable`, with every reason.
 pub fn family_allowed(job: &Job, family: Family, relayed: bool, best: Grade) -> Result<()> {
     let execution = &job.execution;
-    let mut reasons = Vec::new();
-    if !execution.families.contains(&family) {
-        let allowed: Vec<&str> = execution.families.iter().map(|family| family.word()).collect();
-        reasons.push(format!("family {family} is not among {}", allowed.join(", ")));
-    }
-    if matches!(family, Family::PeerChat | Family::Human) && !execution.interactive {
-        reasons.push("interactive is false, and a relay needs a person".to_owned());
-    }
+    // What a family could prove at best is routing's question; here it is what this way of answering can.
+    let told = super::routing::barred(execution, family).into_iter();
+    let other = told.filter(|reason| reason.obstacle != super::routing::Obstacle::Independence);
+    let mut reasons: Vec<String> = other.map(|reason| reason.why).collect();
     if execution.min_grade > best {
         let what = if relayed { "a relay" } else { "a worker that claims" };
         reasons.push(format!("min_grade is {}, and {what} is at best {best}", execution.min_grade));

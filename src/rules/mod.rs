@@ -7,6 +7,7 @@ pub mod attempt;
 pub mod binding;
 pub mod bindings;
 pub mod blind;
+pub mod capability;
 pub mod checkpoint;
 pub mod claim;
 pub mod fingerprint;
@@ -25,7 +26,9 @@ pub mod packet;
 pub mod refusal;
 pub mod relay;
 pub mod resume;
+pub mod routing;
 pub mod schema;
+pub mod secret;
 pub mod session;
 pub mod sound;
 

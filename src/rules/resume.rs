@@ -10,6 +10,7 @@ use super::checkpoint::{self, Saved};
 use super::lifecycle::{self, Course};
 use super::session::next_run;
 use crate::error::{Error, Kind, Result};
+use crate::model::capability::Capability;
 use crate::model::check::{Check, failed};
 use crate::model::checkpoint::{ArtifactPlace, Bindings, Boundary, Checkpoint, CheckpointPending};
 use crate::model::decision::{Decision, Turn};
@@ -120,6 +121,8 @@ pub struct Resume {
     pub outstanding: Vec<(Handoff, Option<Attempt>)>,
     /// Results that came back since.
     pub returned: Vec<Returned>,
+    /// The newest evidence of the capabilities that the bindings name.
+    pub evidence: BTreeMap<Name, Capability>,
     /// The bindings that the new checkpoint carries, with what the config declares.
     pub carried: Bindings,
 }
@@ -161,7 +164,7 @@ pub fn resume(turn: &mut Turn<'_>, resume: Resume) -> Result<Decision<Resumed>> 
     expect_run(&resume)?;
     may_resume(&resume)?;
     let checkpoint = newest_checkpoint(&resume)?;
-    let checks = checks(&resume, checkpoint, turn.now.wall);
+    let checks = checks(&resume, checkpoint, turn.at());
     // Outstanding work alone is exit 8; everything else that failed, a returned result that no longer
     // binds among it, is exit 9.
     let only_waits = resume.returned.iter().all(|returned| returned.failed.is_empty());

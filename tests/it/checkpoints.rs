@@ -176,7 +176,7 @@ fn a_capability_that_pending_work_needs_and_nothing_proves_stops_resume() {
     assert_eq!(held, json!(["vision", "de"]), "carried over");
     let error = refused(&project, &["resume"], 9, "stale");
     assert_eq!(error["details"]["failed"], json!(["capabilities"]), "{error}");
-    names(&error["cause"], &["no evidence for vision, de"]);
+    names(&error["cause"], &["vision: no evidence; de: no evidence"]);
     answer(&project, &packet, "accept");
     done(&project, &["consume", "--as", GATE]);
     let resumed = done(&project, &["resume"]);

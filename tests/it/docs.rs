@@ -342,6 +342,9 @@ fn limits() -> String {
         ("attempts of a question by packet", rules::lease::RELAY_MAX_ATTEMPTS.to_string()),
         ("time that a packet is out", format!("{} days", rules::lease::RELAY_TTL_MS / day)),
         ("bindings of a checkpoint", format!("{} KiB", rules::checkpoint::MAX_BINDINGS / 1024)),
+        ("detail, model or program of a capability", format!("{} bytes", rules::capability::MAX_TEXT)),
+        ("models of a capability", rules::capability::MAX_MODELS.to_string()),
+        ("time that evidence counts", format!("{} days", rules::capability::MAX_MS / day)),
         ("record in the log", format!("{} KiB", store::LINE_LIMIT / 1024)),
     ];
     let rows: String = rows.iter().map(|(what, most)| format!("| {what} | {most} |\n")).collect();

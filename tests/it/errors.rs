@@ -7,7 +7,7 @@ use std::process::Stdio;
 use nf::error::Kind;
 use serde_json::json;
 
-use crate::expect::{done, failed, names, refused, refused_with};
+use crate::expect::{done, failed, names, refused, refused_with, with};
 use crate::harness::{JOB, Project, Ran};
 
 type Prepare = fn(&Project);
@@ -50,6 +50,7 @@ const ROWS: &[(Kind, Prepare, &[&str])] = &[
     (Kind::NotBlind, with_a_hope, &["freeze", "job.yaml"]),
     (Kind::VersionMismatch, nothing, &["run", "step", "--cursor", "x", "--expect-version", "9"]),
     (Kind::NotABinding, nothing, &["checkpoint", "save", "--boundary", "other", "--authority", "a=no.md"]),
+    (Kind::LooksSecret, nothing, &["capability", "probe", "a", "--family", "human", "--", "api_key=letmein"]),
     (Kind::Damaged, with_a_changed_log, &["status"]),
     (Kind::Poisoned, |project| project.write(".novelforge/POISON", "x"), &["run", "step", "--cursor", "x"]),
 ];
@@ -84,7 +85,7 @@ const ELSEWHERE: &[(Kind, &str)] = &[
     (Kind::ReceiptConflict, "contracts"),
     (Kind::Contested, "late"),
     (Kind::SemanticInvalid, "cases"),
-    (Kind::ExecutionUnavailable, "relay"),
+    (Kind::ExecutionUnavailable, "relay, routes"),
     (Kind::ExecutionFailed, "cases, relay"),
     (Kind::Pending, "resume, consume"),
     (Kind::UnderReview, "relay, late"),
@@ -128,7 +129,7 @@ fn each_kind_has_its_exit_code_and_a_next_step_and_writes_nothing() {
         for word in ["error: ", "fix:   "] {
             assert!(plain.stderr.contains(word), "{kind}: {}", plain.stderr);
         }
-        let quiet = project.nf(&[arguments, &["-q"][..]].concat());
+        let quiet = project.nf(&with(arguments, &["-q"]));
         let said = quiet.stderr.replace(" --quiet", "");
         assert_eq!(said, plain.stderr, "{kind}: -q silences no error");
     }

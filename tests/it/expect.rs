@@ -4,6 +4,12 @@ use serde_json::Value;
 
 use crate::harness::{Packet, Project};
 
+/// A command line with more options: before `--`, behind which a program stands.
+pub fn with<'a>(arguments: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
+    let at = arguments.iter().position(|word| *word == "--").unwrap_or(arguments.len());
+    [&arguments[..at], more, &arguments[at..]].concat()
+}
+
 /// Runs a command that must be refused with this exit code and kind, and must write nothing. Gives the error.
 #[track_caller]
 pub fn refused(project: &Project, arguments: &[&str], code: i32, kind: &str) -> Value {
@@ -31,8 +37,7 @@ pub fn recorded(project: &Project, arguments: &[&str], input: &[u8], code: i32, 
 /// Runs a command that must fail with this exit code and kind, whatever it writes.
 #[track_caller]
 pub fn failed(project: &Project, arguments: &[&str], input: &[u8], code: i32, kind: &str) -> Value {
-    let mut arguments = arguments.to_vec();
-    arguments.push("--json");
+    let arguments = with(arguments, &["--json"]);
     let ran = project.nf_with(&arguments, input).expect(code);
     let document = ran.json();
     let error = document.get("error").unwrap_or_else(|| panic!("{arguments:?} gave no error: {document}"));
@@ -51,8 +56,7 @@ pub fn done(project: &Project, arguments: &[&str]) -> Value {
 /// The same with bytes on standard input.
 #[track_caller]
 pub fn done_with(project: &Project, arguments: &[&str], input: &[u8]) -> Value {
-    let mut arguments = arguments.to_vec();
-    arguments.push("--json");
+    let arguments = with(arguments, &["--json"]);
     let document = project.nf_with(&arguments, input).expect(0).json();
     assert_eq!(document["ok"], true, "{document}");
     document["data"].clone()

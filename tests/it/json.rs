@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use nf::rules::schema::check;
 use serde_json::{Value, json};
 
+use crate::expect::with;
 use crate::harness::{Packet, Project};
 
 const GATE: &str = "gate/novel/pride/ch01/reader_reaction";
@@ -33,7 +34,7 @@ struct Documents {
 impl Documents {
     #[track_caller]
     fn run(&mut self, code: i32, arguments: &[&str], input: &str) -> Value {
-        let arguments = [arguments, &["--json"]].concat();
+        let arguments = with(arguments, &["--json"]);
         let document = self.project.nf_with(&arguments, input.as_bytes()).expect(code).json();
         self.all.push(document.clone());
         document
@@ -55,6 +56,7 @@ fn daily() -> Documents {
     documents.run(0, &["checkpoint", "save", "--boundary", "other", "--artifact", "chapter=ch01.md"], "");
     documents.run(0, &["freeze", "job.yaml", "-n"], "");
     documents.run(0, &["freeze", "job.yaml"], "");
+    documents.run(0, &["route"], "");
     let packet = documents.run(0, &["packet"], "");
     let packet = Packet::read(packet["data"]["packet"].as_str().expect("a packet"));
     documents.run(0, &["status"], "");
@@ -78,6 +80,10 @@ fn daily() -> Documents {
             documents.run(0, &["show", item["id"].as_str().expect("an id")], "");
         }
     }
+    documents.run(0, crate::routes::DECLARE, "");
+    documents.run(0, &["capability", "probe", "env", "--family", "service_job", "--", "/usr/bin/env"], "");
+    documents.run(0, &["list", "capability"], "");
+    documents.run(0, &["show", "house-model"], "");
     documents.run(0, &["contract", "list"], "");
     documents.run(0, &["contract", "check", "pack.yaml"], "");
     documents.run(0, &["verify"], "");

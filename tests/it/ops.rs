@@ -3,8 +3,9 @@
 
 use serde_json::{Value, json};
 
-use crate::expect::{answer, done, events_of, failed, names, recorded, records, refused, shown};
+use crate::expect::{answer, done, events_of, failed, names, recorded, records, refused, shown, with};
 use crate::harness::{CHAPTER, JOB, Packet, Project, Ran};
+use crate::routes::DECLARE;
 
 const GATE: &str = "gate/novel/pride/ch01/reader_reaction";
 
@@ -71,6 +72,8 @@ const WRITERS: &[(Stage, &[&str])] = &[
     (Started, &["run", "finish", "--status", "failed"]),
     (Started, &["resume", "--interrupted"]),
     (Started, &["checkpoint", "save", "--boundary", "other", "--authority", "canon=canon.md"]),
+    (Started, DECLARE),
+    (Started, &["capability", "probe", "git", "--family", "service_job", "--", "/usr/bin/env"]),
     (Started, &["freeze", "job.yaml"]),
     (Frozen, &["packet"]),
     (Frozen, &["packet", "--for", "human"]),
@@ -93,6 +96,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("validate", "reads"),
     ("verify", "reads"),
     ("doctor", "mends what a key would be looked up in; a repeat finds nothing left to mend"),
+    ("route", "writes only with a refusal; a repeat of that is tested beside it"),
     ("contract list", "reads"),
     ("contract check", "reads"),
     ("completions", "needs no store"),
@@ -169,7 +173,7 @@ impl Scene {
             "C" => self.checkpoint.as_str(),
             word => word,
         });
-        named.chain(more.iter().copied()).collect()
+        with(&named.collect::<Vec<_>>(), more)
     }
 
     fn run(&self, command: &[&str], more: &[&str]) -> Ran {

@@ -7,6 +7,7 @@ mod consuming;
 mod freezing;
 mod queue;
 mod resuming;
+mod routing;
 
 use std::collections::BTreeMap;
 

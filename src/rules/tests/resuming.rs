@@ -87,6 +87,7 @@ fn input(world: &World, id: &SessionId) -> Resume {
             })
             .collect(),
         returned: Vec::new(),
+        evidence: Default::default(),
         carried: bindings(),
         session,
     }
@@ -277,4 +278,46 @@ fn what_may_not_resume_says_the_legal_way() {
         let refused = resumed(&mut here, changed).expect_err("a refusal");
         assert_eq!((refused.kind, refused.kind.exit()), (wanted, 3));
     }
+}
+
+#[test]
+fn capabilities_of_outstanding_work_need_current_evidence() {
+    use crate::model::job::Family;
+    use crate::rules::capability::{Stated, declare};
+    let mut world = World::new();
+    let session = world.start();
+    let job = world.freeze(&session, JOB, "text\n");
+    world.packet(&session, &job, Transport::Chat).unwrap();
+    let stated = |available| Stated {
+        available,
+        expires_ms: Some(60_000),
+        ..Stated::least(name("vision"), Family::PeerChat)
+    };
+    let asked = |world: &mut World, outstanding: bool| {
+        let mut input = input(world, &session);
+        input.bindings.capabilities = vec![name("vision")];
+        let evidence = world.state.capability("vision");
+        input.evidence = evidence.map(|evidence| (evidence.name.clone(), evidence)).into_iter().collect();
+        if !outstanding {
+            input.outstanding.clear();
+        }
+        let checks =
+            crate::rules::bindings::checks(&input, &input.checkpoint.clone().unwrap(), world.now.wall);
+        let check = checks.into_iter().find(|check| check.check == "capabilities").unwrap();
+        (check.ok, check.got, resumed(world, input).map_err(|error| error.kind).err())
+    };
+    let missing = asked(&mut world, true);
+    assert_eq!(missing, (false, "vision: no evidence".to_owned(), Some(Kind::Stale)));
+    world.act(|turn, _| declare(turn, stated(true))).unwrap();
+    let held = asked(&mut world, true);
+    assert_eq!(held, (true, "1 with current evidence".to_owned(), Some(Kind::Pending)));
+    world.act(|turn, _| declare(turn, stated(false))).unwrap();
+    assert_eq!((asked(&mut world, true).0, asked(&mut world, true).2), (false, Some(Kind::Stale)));
+    world.act(|turn, _| declare(turn, stated(true))).unwrap();
+    world.pass(60_000);
+    let ended = asked(&mut world, true);
+    assert!(!ended.0 && ended.1.contains("expired at"), "{ended:?}");
+    assert_eq!(ended.2, Some(Kind::Stale));
+    let returned = asked(&mut world, false);
+    assert_eq!((returned.0, returned.2), (true, None), "work that came back needs none");
 }

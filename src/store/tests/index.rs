@@ -45,7 +45,7 @@ fn events(kind: u8, id: u8) -> Vec<Event> {
     let moved = |to: &str| {
         event(json!({"type": "session.moved", "session": session, "from": "created", "to": to, "version": 2}))
     };
-    match kind % 8 {
+    match kind % 9 {
         0 => vec![session_created(&session)],
         1 => vec![moved("running"), counted()],
         2 => vec![moved("stale")],
@@ -57,6 +57,13 @@ fn events(kind: u8, id: u8) -> Vec<Event> {
         4 => vec![event(json!({"type": "run.stepped", "run": run, "cursor": format!("step-{kind}")}))],
         5 => vec![attempt_ended(&format!("a-00000000000{id}"))],
         6 => vec![receipt_recorded(&format!("gate/{kind}"), 1)],
+        7 => vec![event(json!({"type": "capability.observed", "capability": {
+            "name": format!("capability-{id}"), "family": "local_agent", "available": true,
+            "proof": "declared", "source": "command line", "permission_class": "diagnostic", "cost": "free",
+            "interactive": false, "executes_model": true, "isolated_invocation": true, "locality": "any",
+            "detail": format!("the {kind}th"), "observed_at": "2026-01-01T00:00:00.000000Z",
+            "expires_at": "2026-01-31T00:00:00.000000Z",
+        }}))],
         _ => vec![session_created(&session), moved("running"), counted()],
     }
 }

@@ -1,0 +1,255 @@
+//! `capability declare|probe`: what somebody says of a way to have a question answered, and whether a program
+//! is there. A store never names what is run: the command line does.
+
+use std::cell::OnceCell;
+
+use clap::{ArgAction, Args, Subcommand};
+use serde_json::json;
+
+use super::ctx::Context;
+use super::output::{Done, Report};
+use crate::adapters::process;
+use crate::error::{Error, Kind, Result};
+use crate::model::capability::Capability;
+use crate::model::id::Name;
+use crate::model::job::{Cost, Family, Locality, ResultScope};
+use crate::model::time::parse_millis;
+use crate::rules::capability::{Probed, Stated, declare, probe};
+use crate::rules::secret::looks_secret;
+use crate::store::Gathered;
+
+/// Declare or probe what could answer a question
+#[derive(Debug, Subcommand)]
+pub enum CapabilityCommand {
+    /// Record what you say of a capability; it counts for 30 days
+    #[command(after_help = "Example:\n  nf capability declare house-model --family local_model \
+        --permission-class evaluation --cost free \\\n    --interactive false --executes-model true \
+        --isolated true --locality local --model qwen3-30b")]
+    Declare(Declare),
+    /// Record whether a program is on PATH and answers --version; it counts for 24 hours
+    #[command(
+        long_about = "Record whether a program is on PATH and answers --version; it counts for 24 hours.\n\n\
+        A probe proves that the program is there, and nothing else. What it cannot see is as the other \
+        options state it, and else the least: what nobody stated makes no route eligible."
+    )]
+    #[command(
+        after_help = "Example:\n  nf capability probe codex --family local_agent --executes-model true \
+        --isolated true \\\n    --interactive false --cost plan --permission-class evaluation -- codex"
+    )]
+    Probe(Probe),
+}
+
+/// What is declared.
+#[derive(Debug, Args)]
+pub struct Declare {
+    /// What to call it; nothing is read out of the name
+    pub name: Name,
+    /// peer_chat, human, local_agent, provider_api, local_model, mcp_worker or service_job
+    #[arg(long)]
+    pub family: Family,
+    /// Whether it is there
+    #[arg(long, value_name = "true|false", action = ArgAction::Set, default_value_t = true)]
+    pub available: bool,
+    /// The widest result scope allowed: diagnostic, proposal, observation or evaluation
+    #[arg(long, value_name = "SCOPE")]
+    pub permission_class: ResultScope,
+    /// free, plan, metered or human
+    #[arg(long)]
+    pub cost: Cost,
+    /// Whether a person has to act for it
+    #[arg(long, value_name = "true|false", action = ArgAction::Set)]
+    pub interactive: bool,
+    /// Whether it has a model answer
+    #[arg(long, value_name = "true|false", action = ArgAction::Set)]
+    pub executes_model: bool,
+    /// Whether each invocation is a separate one without the asker's context
+    #[arg(long, value_name = "true|false", action = ArgAction::Set)]
+    pub isolated: bool,
+    /// local where the text stays on this machine, else any
+    #[arg(long, default_value = "any")]
+    pub locality: Locality,
+    /// A model that it serves; may be given again
+    #[arg(long = "model", value_name = "MODEL")]
+    pub models: Vec<String>,
+    /// What else is known of it; never a secret
+    #[arg(long, value_name = "TEXT")]
+    pub detail: Option<String>,
+    /// How long this counts, such as 12h or 30d
+    #[arg(long, value_name = "DURATION", value_parser = parse_millis)]
+    pub expires: Option<u64>,
+}
+
+/// What is probed.
+#[derive(Debug, Args)]
+pub struct Probe {
+    /// What to call it; nothing is read out of the name
+    pub name: Name,
+    /// peer_chat, human, local_agent, provider_api, local_model, mcp_worker or service_job
+    #[arg(long)]
+    pub family: Family,
+    /// The widest result scope allowed [default: diagnostic]
+    #[arg(long, value_name = "SCOPE")]
+    pub permission_class: Option<ResultScope>,
+    /// free, plan, metered or human [default: metered]
+    #[arg(long)]
+    pub cost: Option<Cost>,
+    /// Whether a person has to act for it [default: true]
+    #[arg(long, value_name = "true|false", action = ArgAction::Set)]
+    pub interactive: Option<bool>,
+    /// Whether it has a model answer [default: false]
+    #[arg(long, value_name = "true|false", action = ArgAction::Set)]
+    pub executes_model: Option<bool>,
+    /// Whether each invocation is a separate one without the asker's context [default: false]
+    #[arg(long, value_name = "true|false", action = ArgAction::Set)]
+    pub isolated: Option<bool>,
+    /// local where the text stays on this machine [default: any]
+    #[arg(long)]
+    pub locality: Option<Locality>,
+    /// A model that it serves; may be given again
+    #[arg(long = "model", value_name = "MODEL")]
+    pub models: Vec<String>,
+    /// How long this counts, such as 12h or 30d
+    #[arg(long, value_name = "DURATION", value_parser = parse_millis)]
+    pub expires: Option<u64>,
+    /// The program: a name on PATH, or a path with a slash in it
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    pub program: String,
+}
+
+macro_rules! evidence_report {
+    ($(#[$doc:meta])* $name:ident $command:literal) => {
+        $(#[$doc])*
+        #[derive(serde::Serialize, schemars::JsonSchema)]
+        #[serde(transparent)]
+        pub struct $name(Capability);
+
+        impl Report for $name {
+            const COMMAND: &'static str = $command;
+
+            fn answer(&self) -> String {
+                self.0.name.to_string()
+            }
+
+            fn news(&self) -> Vec<String> {
+                news(&self.0)
+            }
+        }
+    };
+}
+
+evidence_report! {
+    /// Evidence that was declared.
+    DeclareReport "capability.declare"
+}
+evidence_report! {
+    /// Evidence that a probe gave.
+    ProbeReport "capability.probe"
+}
+
+fn news(evidence: &Capability) -> Vec<String> {
+    let there = if evidence.available { "available" } else { "unavailable" };
+    let Capability { name, family, proof, expires_at, .. } = evidence;
+    let detail = evidence.detail.as_deref().map_or_else(String::new, |detail| format!(": {detail}"));
+    vec![format!("{name} ({family}) is {there}, {proof} until {expires_at}{detail}")]
+}
+
+impl CapabilityCommand {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// Those of the rule and the store.
+    pub fn run(self, ctx: &Context) -> Result<Done> {
+        match self {
+            CapabilityCommand::Declare(declare) => declare.run(ctx),
+            CapabilityCommand::Probe(probe) => probe.run(ctx),
+        }
+    }
+}
+
+impl Declare {
+    fn run(self, ctx: &Context) -> Result<Done> {
+        let opened = ctx.open()?;
+        let stated = Stated {
+            name: self.name,
+            family: self.family,
+            available: self.available,
+            permission_class: self.permission_class,
+            cost: self.cost,
+            interactive: self.interactive,
+            executes_model: self.executes_model,
+            isolated_invocation: self.isolated,
+            locality: self.locality,
+            models: self.models,
+            detail: self.detail,
+            expires_ms: self.expires,
+        };
+        let request = ctx.request("capability declare", asked(&stated));
+        let nothing = |_: &_| Ok(Gathered::of(()));
+        let answer = opened.transact(&request, nothing, |turn, ()| declare(turn, stated.clone()))?;
+        Done::written(answer, DeclareReport)
+    }
+}
+
+/// What was asked, for the operation key.
+fn asked(stated: &Stated) -> serde_json::Value {
+    json!({"name": stated.name, "family": stated.family, "available": stated.available,
+        "permission_class": stated.permission_class, "cost": stated.cost, "interactive": stated.interactive,
+        "executes_model": stated.executes_model, "isolated_invocation": stated.isolated_invocation,
+        "locality": stated.locality, "models": stated.models, "detail": stated.detail,
+        "expires_ms": stated.expires_ms})
+}
+
+impl Probe {
+    fn run(self, ctx: &Context) -> Result<Done> {
+        let opened = ctx.open()?;
+        let stated = self.stated();
+        let mut args = asked(&stated);
+        if let Some(map) = args.as_object_mut() {
+            map.insert("program".to_owned(), self.program.clone().into());
+        }
+        let request = ctx.request("capability probe", args);
+        // A program is run once, however often the facts are gathered.
+        let probed = OnceCell::new();
+        let gather = |_: &_| {
+            if probed.get().is_none() {
+                let _ = probed.set(self.look(ctx)?);
+            }
+            Ok(Gathered::of(probed.get().cloned()))
+        };
+        let answer = opened.transact(&request, gather, |turn, probed: &Option<Probed>| {
+            let missing = || Error::new(Kind::Io, "the program was not looked at");
+            probe(turn, stated.clone(), probed.clone().ok_or_else(missing)?)
+        })?;
+        Done::written(answer, ProbeReport)
+    }
+
+    fn stated(&self) -> Stated {
+        let least = Stated::least(self.name.clone(), self.family);
+        Stated {
+            permission_class: self.permission_class.unwrap_or(least.permission_class),
+            cost: self.cost.unwrap_or(least.cost),
+            interactive: self.interactive.unwrap_or(least.interactive),
+            executes_model: self.executes_model.unwrap_or(least.executes_model),
+            isolated_invocation: self.isolated.unwrap_or(least.isolated_invocation),
+            locality: self.locality.unwrap_or(least.locality),
+            models: self.models.clone(),
+            expires_ms: self.expires,
+            ..least
+        }
+    }
+
+    /// Looks for the program and asks it for its version. No model is run and no text of the store leaves.
+    fn look(&self, ctx: &Context) -> Result<Probed> {
+        if let Some(why) = looks_secret(&self.program) {
+            return Err(Error::new(Kind::LooksSecret, "the program looks like a secret").because(why));
+        }
+        let path = ctx.env.get("PATH").unwrap_or_default();
+        Ok(match process::find(&self.program, path, &ctx.folder) {
+            Err(why) => Probed { program: self.program.clone(), answer: Err(why) },
+            Ok(file) => {
+                let answer = process::version(&file, path, process::VERSION_LIMIT);
+                Probed { program: file.display().to_string(), answer }
+            }
+        })
+    }
+}

@@ -1,0 +1,210 @@
+//! Evidence for capabilities: what may be recorded, from when on it ends, and whether what outstanding work
+//! needs has any (semantic-execution contract, 02; session-runtime contract, 07). Nothing is inferred from a
+//! name, and evidence grants nothing.
+
+use super::secret::looks_secret;
+use crate::error::{Error, Kind, Result};
+use crate::model::capability::{Capability, Currency, Proof};
+use crate::model::decision::{Decision, Turn};
+use crate::model::event::Event;
+use crate::model::id::{ID_LENGTH, IdKind, Name, is_base32};
+use crate::model::job::{Cost, Family, Locality, ResultScope};
+use crate::model::time::Time;
+
+/// How long a declaration counts.
+pub const DECLARED_MS: u64 = 30 * 24 * 60 * 60 * 1000;
+/// How long a probe counts.
+pub const PROBED_MS: u64 = 24 * 60 * 60 * 1000;
+/// How long any evidence may count.
+pub const MAX_MS: u64 = 366 * 24 * 60 * 60 * 1000;
+/// Bytes that a detail or the name of a model or program has at most.
+pub const MAX_TEXT: usize = 1024;
+/// Models that one capability lists at most.
+pub const MAX_MODELS: usize = 64;
+/// Characters of a version line that are kept.
+const VERSION_SHOWN: usize = 200;
+
+/// What is said of a capability.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stated {
+    /// What it is called.
+    pub name: Name,
+    /// Its family.
+    pub family: Family,
+    /// Whether it is there.
+    pub available: bool,
+    /// The widest result scope that it is allowed.
+    pub permission_class: ResultScope,
+    /// What it costs.
+    pub cost: Cost,
+    /// Whether a person has to act.
+    pub interactive: bool,
+    /// Whether it has a model answer.
+    pub executes_model: bool,
+    /// Whether each invocation is a separate one.
+    pub isolated_invocation: bool,
+    /// Whether the text stays on this machine.
+    pub locality: Locality,
+    /// The models that it serves.
+    pub models: Vec<String>,
+    /// What else is known.
+    pub detail: Option<String>,
+    /// How long the evidence counts, where that is said.
+    pub expires_ms: Option<u64>,
+}
+
+impl Stated {
+    /// What is known of a capability of which nothing is said: the least in everything, so that no route
+    /// rests on what nobody stated.
+    pub fn least(name: Name, family: Family) -> Self {
+        Self {
+            name,
+            family,
+            available: true,
+            permission_class: ResultScope::Diagnostic,
+            cost: Cost::Metered,
+            interactive: true,
+            executes_model: false,
+            isolated_invocation: false,
+            locality: Locality::Any,
+            models: Vec::new(),
+            detail: None,
+            expires_ms: None,
+        }
+    }
+}
+
+/// What a probe came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Probed {
+    /// The program: its file where it was found, else what was asked for.
+    pub program: String,
+    /// Its version line, or why it gave none.
+    pub answer: std::result::Result<String, String>,
+}
+
+/// Records what somebody says of a capability.
+///
+/// # Errors
+/// `usage` for a text or an end that cannot be kept; `looks_secret`.
+pub fn declare(turn: &mut Turn<'_>, stated: Stated) -> Result<Decision<Capability>> {
+    let evidence = evidence(turn, stated, Proof::Declared, "command line".to_owned(), DECLARED_MS)?;
+    Ok(Decision::new(vec![observed(&evidence)], evidence))
+}
+
+/// Records what a probe saw. One that saw nothing is evidence too, and the command is not content.
+///
+/// # Errors
+/// As [`declare`]; `execution_unavailable`, recorded, where the program is not there or does not answer.
+pub fn probe(turn: &mut Turn<'_>, mut stated: Stated, probed: Probed) -> Result<Decision<Capability>> {
+    stated.available = probed.answer.is_ok();
+    let found = match &probed.answer {
+        // A version is a stranger's text: what of it cannot be kept is left out.
+        Ok(line) if looks_secret(line).is_some() => "answers --version; its text is not kept".to_owned(),
+        Ok(line) => line.chars().filter(|c| !is_hidden(*c)).take(VERSION_SHOWN).collect(),
+        Err(why) => why.clone(),
+    };
+    stated.detail = Some(found.clone());
+    let evidence = evidence(turn, stated, Proof::Probed, probed.program, PROBED_MS)?;
+    let event = observed(&evidence);
+    if evidence.available {
+        return Ok(Decision::new(vec![event], evidence));
+    }
+    let error = Error::new(Kind::ExecutionUnavailable, format!("capability {} is not there", evidence.name))
+        .because(found)
+        .fix("install the program or name another one, then probe again")
+        .details(serde_json::json!({"capability": evidence}));
+    Ok(Decision::refused(vec![event], error))
+}
+
+fn observed(evidence: &Capability) -> Event {
+    Event::CapabilityObserved { capability: evidence.clone() }
+}
+
+fn evidence(
+    turn: &Turn<'_>,
+    stated: Stated,
+    proof: Proof,
+    source: String,
+    default_ms: u64,
+) -> Result<Capability> {
+    is_no_id(&stated.name)?;
+    let models = stated.models.iter().map(|model| ("--model", model.as_str()));
+    let texts = [("the name", stated.name.as_str()), ("the program", source.as_str())];
+    let detail = stated.detail.iter().map(|detail| ("--detail", detail.as_str()));
+    for (what, text) in texts.into_iter().chain(models).chain(detail) {
+        may_be_kept(what, text)?;
+    }
+    if stated.models.len() > MAX_MODELS {
+        return Err(Error::new(Kind::Usage, format!("at most {MAX_MODELS} models can be listed")));
+    }
+    let length = stated.expires_ms.unwrap_or(default_ms);
+    if !(1000..=MAX_MS).contains(&length) {
+        return Err(Error::new(Kind::Usage, "evidence counts from 1 second to 366 days")
+            .because(format!("--expires gives {length} ms"))
+            .fix("give --expires a duration such as 12h or 30d"));
+    }
+    Ok(Capability {
+        name: stated.name,
+        family: stated.family,
+        available: stated.available,
+        proof,
+        source,
+        permission_class: stated.permission_class,
+        cost: stated.cost,
+        interactive: stated.interactive,
+        executes_model: stated.executes_model,
+        isolated_invocation: stated.isolated_invocation,
+        locality: stated.locality,
+        models: stated.models,
+        detail: stated.detail,
+        observed_at: turn.at(),
+        expires_at: turn.at().plus_millis(length),
+    })
+}
+
+/// `show` takes ids and names of capabilities; a name that could be an id would hide behind one.
+fn is_no_id(name: &Name) -> Result<()> {
+    let (letter, rest) = name.as_str().split_once('-').unwrap_or_default();
+    let kind = letter.chars().next().filter(|_| letter.len() == 1).and_then(IdKind::of_letter);
+    match kind {
+        Some(kind) if (4..=ID_LENGTH).contains(&rest.len()) && is_base32(rest, rest.len()) => {
+            Err(Error::new(Kind::Usage, format!("{name} has the form of a {} id", kind.word()))
+                .fix("give the capability another name"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn may_be_kept(what: &str, text: &str) -> Result<()> {
+    if let Some(why) = looks_secret(text) {
+        return Err(Error::new(Kind::LooksSecret, format!("{what} looks like a secret")).because(why));
+    }
+    if text.trim().is_empty() || text.len() > MAX_TEXT {
+        return Err(Error::new(Kind::Usage, format!("{what} has 1 to {MAX_TEXT} bytes")));
+    }
+    if text.chars().any(is_hidden) {
+        return Err(Error::new(Kind::Usage, format!("{what} has control or bidirectional characters")));
+    }
+    Ok(())
+}
+
+/// A character that a terminal obeys and does not show.
+fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2066}'..='\u{2069}')
+}
+
+/// Why a capability cannot be counted on now; nothing where its evidence is current.
+pub fn lack(evidence: Option<&Capability>, now: Time) -> Option<String> {
+    let Some(evidence) = evidence else { return Some("no evidence".to_owned()) };
+    match evidence.currency(now) {
+        Currency::Current => None,
+        Currency::Expired => Some(format!("its evidence expired at {}", evidence.expires_at)),
+        Currency::Unavailable => {
+            let detail = evidence.detail.as_deref().map_or_else(String::new, |why| format!(": {why}"));
+            Some(format!("recorded as unavailable{detail}"))
+        }
+    }
+}
