@@ -19,7 +19,7 @@ use crate::rules::members::nearest;
     nf list attempt --job j-7hd3\n  \
     nf list job --resource novel/pride/ch01")]
 pub struct List {
-    /// session, run, checkpoint, job, handoff, attempt, result or receipt
+    /// session, run, checkpoint, job, handoff, attempt, result, event or receipt
     pub kind: String,
     /// Only those of this state (status, state or standing)
     #[arg(long, value_name = "STATE")]
@@ -136,6 +136,13 @@ fn columns(kind: &str) -> &'static [(&'static str, &'static str)] {
             ("JOB", "/job"),
             ("STORED", "/stored_at"),
         ],
+        "event" => &[
+            ("ID", "/id"),
+            ("TYPE", "/type"),
+            ("KEY", "/key"),
+            ("RESOURCE", "/resource"),
+            ("RECEIVED", "/received_at"),
+        ],
         "receipt" => &[
             ("ID", "/id"),
             ("CONSUMER", "/consumer"),
@@ -156,6 +163,7 @@ const KINDS: &[IdKind] = &[
     IdKind::HandoffId,
     IdKind::AttemptId,
     IdKind::ResultId,
+    IdKind::EventId,
     IdKind::ReceiptId,
 ];
 

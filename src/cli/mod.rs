@@ -17,6 +17,7 @@ mod contract;
 mod ctx;
 mod doctor;
 pub mod env;
+mod event;
 mod freeze;
 mod history;
 mod init;
@@ -95,6 +96,8 @@ enum Command {
     Run(session::RunCommand),
     #[command(subcommand)]
     Checkpoint(checkpoint::CheckpointCommand),
+    #[command(subcommand)]
+    Event(event::EventCommand),
     #[command(subcommand)]
     Contract(contract::ContractCommand),
     Completions(shell::Completions),
@@ -247,6 +250,7 @@ fn dispatch(command: Command, ctx: &Context) -> Result<Done> {
         Command::Session(command) => command.run(ctx),
         Command::Run(command) => command.run(ctx),
         Command::Checkpoint(command) => command.run(ctx),
+        Command::Event(command) => command.run(ctx),
         Command::Contract(command) => command.run(ctx),
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),

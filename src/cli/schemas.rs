@@ -4,8 +4,8 @@ use schemars::{Schema, schema_for};
 
 use super::output::{Envelope, Report, schema_name};
 use super::{
-    checkpoint, consume, contract, doctor, freeze, init, list, packet, reply, resume, session, shell, show,
-    start, status, validate,
+    checkpoint, consume, contract, doctor, event, freeze, init, list, packet, reply, resume, session, shell,
+    show, start, status, validate,
 };
 
 fn of<R: Report>() -> (String, Schema) {
@@ -33,6 +33,7 @@ pub fn all() -> Vec<(String, Schema)> {
         of::<session::Stepped>(),
         of::<session::Finished>(),
         of::<checkpoint::SaveReport>(),
+        of::<event::PutReport>(),
         of::<contract::Packs>(),
         of::<contract::Sound>(),
         of::<shell::CompletionsReport>(),

@@ -342,6 +342,10 @@ fn limits() -> String {
         ("attempts of a question by packet", rules::lease::RELAY_MAX_ATTEMPTS.to_string()),
         ("time that a packet is out", format!("{} days", rules::lease::RELAY_TTL_MS / day)),
         ("bindings of a checkpoint", format!("{} KiB", rules::checkpoint::MAX_BINDINGS / 1024)),
+        ("payload of an event", format!("{} KiB", rules::event::MAX_PAYLOAD / 1024)),
+        ("depth of a payload", rules::event::MAX_DEPTH.to_string()),
+        ("artifacts of an event", rules::event::MAX_ARTIFACTS.to_string()),
+        ("`actor`, `transport` or `ref` of an event", format!("{} bytes", rules::event::MAX_STATED)),
         ("record in the log", format!("{} KiB", store::LINE_LIMIT / 1024)),
     ];
     let rows: String = rows.iter().map(|(what, most)| format!("| {what} | {most} |\n")).collect();
