@@ -36,7 +36,9 @@ pub enum EventCommand {
 /// A typed event.
 #[derive(Debug, Args)]
 pub struct Put {
-    /// A type of the table in docs/contracts.md, or x.NAME for an observation of your own
+    /// resume.requested, eval.requested, maintenance.requested, research.refresh_requested,
+    /// semantic.job_requested, semantic.result_arrived, eval.result_arrived, feedback.observed,
+    /// acceptance.observed, ci.observed, or x.NAME for an observation of your own
     #[arg(value_name = "TYPE")]
     pub kind: String,
     /// The sender's own key: the same key is the same event, for ever

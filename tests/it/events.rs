@@ -77,6 +77,10 @@ fn an_unknown_type_is_refused_with_the_nearest_one() {
         names(&error["fix"], &["acceptance.observed", "x.NAME"]);
         assert!(error["message"].as_str().is_some_and(|text| text.len() < 200), "{error}");
     }
+    let help = project.nf(&["event", "put", "--help"]).expect(0).stdout;
+    for (word, _) in nf::model::external::EVENT_TYPES {
+        assert!(help.contains(word), "{word} in {help}");
+    }
     for word in ["x.canon_write", "x.Framework_Promotion", "x.a/durable_taste_write"] {
         refused(&project, &["event", "put", word, "--key", "k"], 3, "authority_denied");
     }
