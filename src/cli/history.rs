@@ -84,7 +84,7 @@ impl History {
             Event::ResultChecked { result, checked } => {
                 self.sources.insert(result.clone().into(), checked.standing != Standing::Surplus);
             }
-            Event::EventReceived { event } => {
+            Event::ExternalReceived { event } => {
                 self.sources.insert(event.id.clone().into(), event.reports().is_none());
                 if let Some(first) = self.keys.insert(event.key.clone(), seq) {
                     let what = format!("key {} stands again, after record {first}", event.key);

@@ -209,7 +209,7 @@ events! {
     ResultValidated { result: ResultId, consumer: Name, failed: Vec<String> },
     /// A typed event came in from outside.
     #[serde(rename = "event.received")]
-    EventReceived { event: ExternalEvent },
+    ExternalReceived { event: ExternalEvent },
     /// A consumer applied a result or an event, once.
     #[serde(rename = "receipt.recorded")]
     ReceiptRecorded { receipt: Receipt },

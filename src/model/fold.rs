@@ -99,7 +99,7 @@ impl State {
             Event::ResultStored { .. } | Event::ResultChecked { .. } | Event::ReceiptRecorded { .. } => {
                 self.result_event(event, at);
             }
-            Event::EventReceived { event } => self.event_received(event, at),
+            Event::ExternalReceived { event } => self.event_received(event, at),
             Event::ConflictRefused { .. } => self.meta.conflicts += 1,
         }
     }

@@ -151,7 +151,7 @@ pub fn put(turn: &mut Turn<'_>, mut given: Given) -> Result<Decision<Received>> 
         if bytes.len() <= INLINE_TEXT { Payload::Inline(payload) } else { Payload::Blob(turn.blob(bytes)) }
     });
     let received = Received::of(Delivery::New, &event);
-    Ok(Decision::new(vec![Event::EventReceived { event }], received))
+    Ok(Decision::new(vec![Event::ExternalReceived { event }], received))
 }
 
 /// The event without its payload and hash.

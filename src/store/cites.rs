@@ -20,7 +20,7 @@ pub(super) fn cited(event: &Event) -> Vec<Hash> {
             BindingsRef::Blob(hash) => vec![hash],
             BindingsRef::Inline(_) => Vec::new(),
         },
-        Event::EventReceived { event } => match event.payload {
+        Event::ExternalReceived { event } => match event.payload {
             Some(Payload::Blob(hash)) => vec![hash],
             _ => Vec::new(),
         },

@@ -179,9 +179,9 @@ fn an_event_is_applied_once_after_it_came_in_and_never_where_it_only_reports() {
 
 #[test]
 fn a_key_that_stands_twice_is_found() {
-    let two = received("e-000000000002", "k", "ci.observed");
-    only(&[&[received(EVENT, "k", "ci.observed")], &[two.clone()]], "event_key", 2);
-    assert_eq!(found(&[&[received(EVENT, "other", "ci.observed")], &[two]]), []);
+    let two = [received("e-000000000002", "k", "ci.observed")];
+    only(&[&[received(EVENT, "k", "ci.observed")], &two], "event_key", 2);
+    assert_eq!(found(&[&[received(EVENT, "other", "ci.observed")], &two]), []);
 }
 
 #[test]
