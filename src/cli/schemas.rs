@@ -4,8 +4,8 @@ use schemars::{Schema, schema_for};
 
 use super::output::{Envelope, Report, schema_name};
 use super::{
-    checkpoint, consume, contract, doctor, event, freeze, init, list, packet, reply, resume, session, shell,
-    show, start, status, validate,
+    checkpoint, consume, contract, doctor, event, freeze, handoff, init, list, packet, reply, resume,
+    session, shell, show, start, status, validate,
 };
 
 fn of<R: Report>() -> (String, Schema) {
@@ -34,6 +34,13 @@ pub fn all() -> Vec<(String, Schema)> {
         of::<session::Finished>(),
         of::<checkpoint::SaveReport>(),
         of::<event::PutReport>(),
+        of::<handoff::open::OpenReport>(),
+        of::<handoff::claim::ClaimReport>(),
+        of::<handoff::hold::RenewReport>(),
+        of::<handoff::hold::ReleaseReport>(),
+        of::<reply::CompleteReport>(),
+        of::<handoff::hold::FailReport>(),
+        of::<handoff::open::CancelReport>(),
         of::<contract::Packs>(),
         of::<contract::Sound>(),
         of::<shell::CompletionsReport>(),

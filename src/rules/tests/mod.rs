@@ -6,6 +6,7 @@ mod asking;
 mod consuming;
 mod events;
 mod freezing;
+mod queue;
 mod resuming;
 
 use std::collections::BTreeMap;
