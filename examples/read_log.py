@@ -89,6 +89,8 @@ def cited(event):
         return [event["result"]["blob"]]
     if kind == "conflict.refused" and event.get("value"):
         return [event["value"]]
+    if kind == "event.received" and "blob" in event["event"].get("payload", {}):
+        return [event["event"]["payload"]["blob"]]
     if kind == "checkpoint.saved" and "blob" in event["checkpoint"]["bindings"]:
         return [event["checkpoint"]["bindings"]["blob"]]
     return []

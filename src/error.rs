@@ -214,7 +214,7 @@ kinds! {
     /// The packet or job would show the reviewer what it must not see.
     NotBlind 3 "remove the member named, or lift it with allow_evidence if the rubric asks to judge it";
     /// A key that may hold private reasoning or a conversation.
-    PrivateKey 3 "remove the member named: checkpoints and results hold no transcripts";
+    PrivateKey 3 "remove the member named: checkpoints, results and events hold no transcripts";
     /// The session may not be resumed.
     CannotResume 3 "nf start --from SESSION begins a new one where this one stopped";
     /// The checkpoint is not the newest.
@@ -227,6 +227,8 @@ kinds! {
     HandoffCancelled 3 "nothing was applied; freeze and packet anew if the question still stands";
     /// The version is not the one expected.
     VersionMismatch 3 "nf show SESSION, then decide again";
+    /// References that do not belong together.
+    MismatchedReferences 3 "give references that belong together: nf show ID tells of each";
     /// This source cannot be consumed.
     NotConsumable 3 "nf show ID explains why";
     /// A binding may not be replaced by this command.
@@ -237,6 +239,8 @@ kinds! {
     ResultConflict 4 "stop and look: nf show RESULT; the refused value is kept under its hash";
     /// Another result for the same source or question and consumer.
     ReceiptConflict 4 "stop and look: nf show RECEIPT; nothing was applied";
+    /// Another meaning under the key of an event that is recorded.
+    EventConflict 4 "stop and look: nf show EVENT; send what is new under a key of its own";
     /// A valid result that followed a different readable verdict.
     Contested 4 "look at both, then nf consume RESULT --as NAME --contested REASON";
     /// A reply fails intake or binding.

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::ctx::{Context, Opened};
-use super::input::{MAX_BOUND, Reader, config, split_pointer};
+use super::input::{MAX_BOUND, Reader, config, named_path, split_pointer};
 use super::load;
 use super::output::{Done, Report};
 use crate::error::{Error, Kind, Result};
@@ -142,7 +142,7 @@ impl Save {
     fn named(&self, reader: &mut Reader<'_>) -> Result<Bindings> {
         let mut bindings = Bindings { capabilities: self.capabilities.clone(), ..Bindings::default() };
         for text in &self.artifacts {
-            let (name, place) = named("--artifact", text)?;
+            let (name, place) = named_path("--artifact", text)?;
             let (path, binding) = match place.strip_suffix(":context") {
                 Some(path) => (path.to_owned(), BindingKind::Context),
                 None => (place, BindingKind::Exact),
@@ -151,18 +151,18 @@ impl Save {
             bindings.artifacts.push(BoundArtifact { name, path, lines: None, hash, binding });
         }
         for text in &self.authority {
-            let (name, path) = named("--authority", text)?;
+            let (name, path) = named_path("--authority", text)?;
             let hash = readable(reader.hash(&path, None))?;
             bindings.authority.push(BoundAuthority { name, path, hash });
         }
         for text in &self.compatibility {
-            let (name, place) = named("--compat", text)?;
+            let (name, place) = named_path("--compat", text)?;
             let (path, pointer) = split_pointer(&place);
             let hash = readable(reader.hash(&path, pointer.as_deref()))?;
             bindings.compatibility.push(BoundCompatibility { name, path, pointer, hash });
         }
         for text in &self.approvals {
-            let (reference, place) = named("--approval", text)?;
+            let (reference, place) = named_path("--approval", text)?;
             let (path, expires_at) = match place.split_once(",expires=") {
                 Some((path, time)) => {
                     let time = Time::from_str(time)
@@ -176,12 +176,6 @@ impl Save {
         }
         Ok(bindings)
     }
-}
-
-fn named(flag: &str, text: &str) -> Result<(Name, String)> {
-    let wrong = |why: String| Error::new(Kind::Usage, format!("{flag} wants NAME=PATH")).because(why);
-    let (name, path) = text.split_once('=').ok_or_else(|| wrong(format!("got {text:?}")))?;
-    Ok((name.parse().map_err(wrong)?, path.to_owned()))
 }
 
 /// What cannot be read again from a file is refused as a binding.

@@ -1,33 +1,35 @@
-//! `consume` lets a result act, once, for a named consumer.
+//! `consume` lets a result or an event act, once, for a named consumer.
 
 use clap::Args;
 use serde_json::json;
 
-use super::ctx::{Context, Opened, find, get, only};
+use super::ctx::{Context, Opened, get, kind_of, only, resolve};
 use super::input::{MAX_BOUND, Reader, config};
 use super::load;
 use super::output::{Done, Report};
 use crate::error::{Error, Kind, Result};
 use crate::model::checkpoint::Bindings;
 use crate::model::decision::{Decision, Turn};
+use crate::model::external::ExternalEvent;
 use crate::model::hash::Hash;
-use crate::model::id::{IdKind, Name, ResultId};
+use crate::model::id::{EventId, IdKind, Name, ResultId};
 use crate::model::job::{Job, Polarity};
-use crate::model::result::{Standing, StoredResult};
+use crate::model::result::{Source, Standing, StoredResult};
 use crate::model::session::{Session, Status};
 use crate::model::state::State;
 use crate::rules::checkpoint::carry;
-use crate::rules::once::{Consumed, consume};
+use crate::rules::once::{self, Consumed};
 use crate::store::Gathered;
 
-/// Let a result act, once, for a named consumer
+/// Let a result or an event act, once, for a named consumer
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  nf consume --as gate/ch01-review\n  \
-    nf consume x-8c1v --as ci/gate --exit-verdict   0 pass, 10 any other verdict")]
+    nf consume x-8c1v --as ci/gate --exit-verdict   0 pass, 10 any other verdict\n  \
+    nf consume e-4q2m --as mail/desk                a receipt; an event moves no gate")]
 pub struct Consume {
-    /// The result; may be left out while exactly one is valid and not consumed by NAME
+    /// The result or event; may be left out while exactly one result is valid and not consumed by NAME
     pub source: Option<String>,
-    /// Who applies it; a gate moves only under its own name
+    /// Who applies it; a gate moves only by a result and only under its own name
     #[arg(long = "as", value_name = "NAME")]
     pub consumer: Name,
     /// Exit 10 where the verdict is not a passing one
@@ -38,7 +40,7 @@ pub struct Consume {
     pub contested: Option<String>,
 }
 
-/// A result that acted.
+/// A source that acted.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub struct ConsumeReport {
     /// What came of it.
@@ -60,10 +62,17 @@ impl Report for ConsumeReport {
     }
 
     fn news(&self) -> Vec<String> {
-        let Consumed { receipt, result, outcome, gate, gate_status, .. } = &self.consumed;
-        let verdict = outcome.value.clone().unwrap_or_else(|| "answered".to_owned());
-        let route = outcome.route.as_ref().map_or_else(String::new, |route| format!(", route {route}"));
-        let mut news = vec![format!("receipt {receipt} for {result}: outcome {verdict}{route}")];
+        let Consumed { receipt, source, outcome, gate, gate_status, .. } = &self.consumed;
+        let outcome = match source {
+            Source::Result(_) => {
+                let verdict = outcome.value.as_deref().unwrap_or("answered");
+                let route =
+                    outcome.route.as_ref().map_or_else(String::new, |route| format!(", route {route}"));
+                format!(": outcome {verdict}{route}")
+            }
+            Source::Event(_) => String::new(),
+        };
+        let mut news = vec![format!("receipt {receipt} for {source}{outcome}")];
         match (gate, gate_status) {
             (Some(gate), Some(status)) => news.push(format!("gate {gate} is {status}")),
             _ => news.extend(self.note.clone()),
@@ -73,9 +82,9 @@ impl Report for ConsumeReport {
     }
 
     fn next(&self) -> Option<String> {
-        let Consumed { session, status, outcome, gate, own_gate, result, .. } = &self.consumed;
+        let Consumed { session, status, outcome, gate, own_gate, source, .. } = &self.consumed;
         if gate.is_none() {
-            return Some(format!("nf consume {result} --as {own_gate}"));
+            return own_gate.as_ref().map(|own_gate| format!("nf consume {source} --as {own_gate}"));
         }
         match &outcome.route {
             _ if outcome.polarity == Polarity::Neutral => {
@@ -99,7 +108,7 @@ impl Report for ConsumeReport {
 
 /// What was read before the lock.
 struct Facts {
-    result: ResultId,
+    source: Source,
     declared: Bindings,
     changed: Vec<Name>,
 }
@@ -133,14 +142,20 @@ impl Consume {
         let changed = changed.into_inner();
         Done::written(answer, |consumed| {
             let passes = consumed.outcome.polarity == Polarity::Pass;
-            let note = consumed.gate.is_none().then(|| no_gate(&consumed.own_gate, &self.consumer));
+            let note = consumed.gate.is_none().then(|| no_gate(consumed.own_gate.as_ref(), &self.consumer));
             ConsumeReport { consumed, note, changed, not_passing: exit_verdict && !passes }
         })
     }
 
     fn gather(&self, ctx: &Context, opened: &Opened, state: &State) -> Result<Gathered<Facts>> {
-        let result = self.result(ctx, state)?;
-        let acting = acting(ctx, state, &result)?;
+        let source = self.source(ctx, state)?;
+        let Source::Result(id) = &source else {
+            self.for_results_only()?;
+            let (declared, changed) = (Bindings::default(), Vec::new());
+            return Ok(Gathered::of(Facts { source, declared, changed }));
+        };
+        let result: StoredResult = get(state, id)?;
+        let acting = acting(ctx, state, &source)?;
         let held = load::newest_bindings(&opened.store, state, &acting)?;
         let mut reader = Reader::new(&opened.project);
         let declared = reader.declared(&config(&opened.store)?, &held)?;
@@ -150,17 +165,35 @@ impl Consume {
             !bytes.is_ok_and(|bytes| Hash::of(&bytes) == place.hash)
         });
         let changed = changed.map(|place| place.name.clone()).collect();
-        let mut gathered = Gathered::of(Facts { result: result.id, declared, changed });
+        let mut gathered = Gathered::of(Facts { source, declared, changed });
         gathered.files = reader.stamps;
         Ok(gathered)
     }
 
-    /// The result that is named; else the only valid one that the consumer has not applied; else, if there
-    /// is none, the one that it has.
-    fn result(&self, ctx: &Context, state: &State) -> Result<StoredResult> {
-        if let Some(text) = &self.source {
-            return find(state, text);
+    /// Refuses what asks an event for a verdict.
+    fn for_results_only(&self) -> Result<()> {
+        let flags = [("--exit-verdict", self.exit_verdict), ("--contested", self.contested.is_some())];
+        match flags.iter().find(|(_, given)| *given) {
+            Some((flag, _)) => Err(Error::new(Kind::Usage, format!("{flag} is for results"))
+                .because("an event has no verdict")
+                .fix(format!("leave {flag} out"))),
+            None => Ok(()),
         }
+    }
+
+    /// The source that is named; else the only valid result that the consumer has not applied; else, if there
+    /// is none, the one that it has.
+    fn source(&self, ctx: &Context, state: &State) -> Result<Source> {
+        match &self.source {
+            Some(text) if kind_of(text).is_ok_and(|kind| kind == IdKind::EventId) => {
+                resolve::<EventId>(state, text).map(Source::Event)
+            }
+            Some(text) => resolve::<ResultId>(state, text).map(Source::Result),
+            None => self.only_result(ctx, state).map(Source::Result),
+        }
+    }
+
+    fn only_result(&self, ctx: &Context, state: &State) -> Result<ResultId> {
         let session = ctx.session(state)?;
         let rows = state.of_session(&session.id, IdKind::ResultId, None).take(1000);
         let results: Vec<StoredResult> = rows
@@ -179,6 +212,7 @@ impl Consume {
             let verdict = result.checked.as_ref().and_then(|checked| checked.verdict.value.clone());
             format!("{} {} {}", result.id, result.job, verdict.unwrap_or_default())
         })
+        .map(|result| result.id)
         .map_err(|error| error.fix(format!("nf consume RESULT --as {}", self.consumer)))
     }
 
@@ -189,55 +223,66 @@ impl Consume {
         turn: &mut Turn<'_>,
         facts: &Facts,
     ) -> Result<Decision<Consumed>> {
-        let state = turn.state;
-        let result: StoredResult = get(state, &facts.result)?;
-        let session = acting(ctx, state, &result)?;
+        let (state, source) = (turn.state, &facts.source);
+        let session = acting(ctx, state, source)?;
         ctx.expect_version(&session)?;
-        let held = state.receipt_for(&result.id, &self.consumer);
+        let held = state.receipt_for(source, &self.consumer);
         let run = match (&held, ctx.current_run(state, &session)?) {
             (_, Some(run)) => run,
             // A repeat needs no current run: nothing will be written.
             (Some(_), None) => get(state, session.run.as_ref().ok_or_else(|| no_run(&session))?)?,
             (None, None) => return Err(no_run(&session)),
         };
-        if held.is_none()
-            && opened.store.mark(&result.id, &self.consumer)?.is_some_and(|mark| !mark.is_empty())
-        {
-            return Err(mark_without_record(&result.id, &self.consumer));
+        if held.is_none() && opened.store.mark(source, &self.consumer)?.is_some_and(|mark| !mark.is_empty()) {
+            return Err(mark_without_record(source, &self.consumer));
         }
-        let newest = load::newest_bindings(&opened.store, state, &session)?;
-        let held_for_question = state
-            .receipt_for_question(&result.fingerprint, &self.consumer)
-            .filter(|receipt| receipt.source != result.id);
-        let consuming = crate::rules::once::Consume {
-            evidence: load::evidence(&opened.store, state, result)?,
-            consumer: self.consumer.clone(),
-            contested: self.contested.clone(),
-            acting: (session, run),
-            held,
-            held_for_question,
-            bindings: carry(&newest, &facts.declared),
-        };
-        consume(turn, consuming)
+        let (consumer, acting) = (self.consumer.clone(), (session, run));
+        match source {
+            Source::Result(id) => {
+                let result: StoredResult = get(state, id)?;
+                let newest = load::newest_bindings(&opened.store, state, &acting.0)?;
+                let held_for_question = state
+                    .receipt_for_question(&result.fingerprint, &consumer)
+                    .filter(|receipt| receipt.source != *source);
+                let evidence = load::evidence(&opened.store, state, result)?;
+                let contested = self.contested.clone();
+                let bindings = carry(&newest, &facts.declared);
+                let consuming = once::Consume {
+                    evidence,
+                    consumer,
+                    contested,
+                    acting,
+                    held,
+                    held_for_question,
+                    bindings,
+                };
+                once::consume(turn, consuming)
+            }
+            Source::Event(id) => {
+                let event: ExternalEvent = get(state, id)?;
+                let payload = load::payload(&opened.store, &event)?;
+                once::event::consume(turn, once::event::Consume { event, payload, consumer, acting, held })
+            }
+        }
     }
 }
 
 /// Why no gate moved.
-fn no_gate(own: &Name, consumer: &Name) -> String {
-    if own == consumer {
-        format!("{own} is no gate of this session's run")
-    } else {
-        format!("no gate moved: the result is for {own}, not {consumer}")
+fn no_gate(own: Option<&Name>, consumer: &Name) -> String {
+    match own {
+        Some(own) if own == consumer => format!("{own} is no gate of this session's run"),
+        Some(own) => format!("no gate moved: the result is for {own}, not {consumer}"),
+        None => "no gate moved: an event moves none".to_owned(),
     }
 }
 
-/// The session that acts: the one named, else the one that asked while it can, else the only open one.
-fn acting(ctx: &Context, state: &State, result: &StoredResult) -> Result<Session> {
+/// The session that acts: the one named, else the source's own while it can, else the only open one.
+fn acting(ctx: &Context, state: &State, source: &Source) -> Result<Session> {
     if let Some(named) = ctx.named_session(state)? {
         return Ok(named);
     }
-    let source: Session = get(state, &result.provenance.source_session)?;
-    if source.status.is_ended() { ctx.session(state) } else { Ok(source) }
+    let own = state.session_of_source(source).and_then(|id| state.get::<Session>(&id));
+    own.filter(|session| !session.status.is_ended()).map_or_else(|| ctx.session(state), Ok)
 }
 
 fn no_run(session: &Session) -> Error {
@@ -260,7 +305,7 @@ fn nothing_back(state: &State, session: &Session) -> Error {
 }
 
 /// The dangerous lie of an index is "absent": the mark is a second witness.
-fn mark_without_record(result: &ResultId, consumer: &Name) -> Error {
-    Error::new(Kind::Damaged, format!("a receipt mark of {consumer} for {result} has no record in the log"))
+fn mark_without_record(source: &Source, consumer: &Name) -> Error {
+    Error::new(Kind::Damaged, format!("a receipt mark of {consumer} for {source} has no record in the log"))
         .because("the log may have lost a record that was acknowledged")
 }

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use crate::model::event::{Event, Record};
-use crate::model::id::{AttemptId, HandoffId, Name, ResultId, SessionId};
-use crate::model::result::Standing;
+use crate::model::id::{AttemptId, HandoffId, Name, SessionId};
+use crate::model::result::{Source, Standing};
 use crate::model::session::Status;
 use crate::rules::lifecycle::followers;
 use crate::store::{Finding, Severity};
@@ -19,8 +19,10 @@ pub struct History {
     sessions: BTreeMap<SessionId, (Status, u64)>,
     attempts: BTreeMap<AttemptId, HandoffId>,
     claims: BTreeMap<HandoffId, (u32, Option<AttemptId>)>,
-    standings: BTreeMap<ResultId, Standing>,
-    receipts: BTreeMap<(ResultId, Name), u64>,
+    /// Whether a source may be applied.
+    sources: BTreeMap<Source, bool>,
+    receipts: BTreeMap<(Source, Name), u64>,
+    keys: BTreeMap<Name, u64>,
     findings: Vec<Finding>,
 }
 
@@ -80,7 +82,14 @@ impl History {
             Event::AttemptEnded { attempt, .. } => self.ended(seq, attempt),
             Event::HandoffCompleted { attempt, .. } => self.ended(seq, attempt),
             Event::ResultChecked { result, checked } => {
-                self.standings.insert(result.clone(), checked.standing);
+                self.sources.insert(result.clone().into(), checked.standing != Standing::Surplus);
+            }
+            Event::ExternalReceived { event } => {
+                self.sources.insert(event.id.clone().into(), event.reports().is_none());
+                if let Some(first) = self.keys.insert(event.key.clone(), seq) {
+                    let what = format!("key {} stands again, after record {first}", event.key);
+                    self.wrong(seq, "event_key", what);
+                }
             }
             Event::ReceiptRecorded { receipt } => {
                 let key = (receipt.source.clone(), receipt.consumer.clone());
@@ -91,8 +100,8 @@ impl History {
                     );
                     self.wrong(seq, "consumed_twice", what);
                 }
-                if self.standings.get(&receipt.source).is_none_or(|standing| *standing == Standing::Surplus) {
-                    self.wrong(seq, "consumed_invalid", format!("{} is no valid result", receipt.source));
+                if self.sources.get(&receipt.source) != Some(&true) {
+                    self.wrong(seq, "consumed_invalid", format!("{} is no valid source", receipt.source));
                 }
                 if receipt.seq != seq {
                     self.wrong(

@@ -282,6 +282,16 @@ pub fn split_pointer(text: &str) -> (String, Option<String>) {
     }
 }
 
+/// `NAME=PATH` in its two parts.
+///
+/// # Errors
+/// `usage`, naming the flag.
+pub fn named_path(flag: &str, text: &str) -> Result<(Name, String)> {
+    let wrong = |why: String| Error::new(Kind::Usage, format!("{flag} wants NAME=PATH")).because(why);
+    let (name, path) = text.split_once('=').ok_or_else(|| wrong(format!("got {text:?}")))?;
+    Ok((name.parse().map_err(wrong)?, path.to_owned()))
+}
+
 /// Hashes files of the project and keeps their stamps, so that the store can see whether they moved.
 pub struct Reader<'a> {
     project: &'a Project,

@@ -30,7 +30,7 @@ const LIMIT: u32 = 20;
     nf list attempt --job j-7hd3\n  nf list capability --state current\n  \
     nf list job --resource novel/pride/ch01")]
 pub struct List {
-    /// session, run, checkpoint, job, handoff, attempt, result, receipt or capability
+    /// session, run, checkpoint, job, handoff, attempt, result, event, receipt or capability
     pub kind: String,
     /// Only those of this state (status, state or standing)
     #[arg(long, value_name = "STATE")]
@@ -151,6 +151,13 @@ fn columns(kind: &str) -> &'static [(&'static str, &'static str)] {
             ("STORED", "/stored_at"),
         ],
         CAPABILITY => named::COLUMNS,
+        "event" => &[
+            ("ID", "/id"),
+            ("TYPE", "/type"),
+            ("KEY", "/key"),
+            ("RESOURCE", "/resource"),
+            ("RECEIVED", "/received_at"),
+        ],
         "receipt" => &[
             ("ID", "/id"),
             ("CONSUMER", "/consumer"),
@@ -171,11 +178,13 @@ const KINDS: &[IdKind] = &[
     IdKind::HandoffId,
     IdKind::AttemptId,
     IdKind::ResultId,
+    IdKind::EventId,
     IdKind::ReceiptId,
 ];
 
 /// The kinds that have rows by resource, and by job.
-const OF_RESOURCE: &[IdKind] = &[IdKind::SessionId, IdKind::RunId, IdKind::JobId, IdKind::HandoffId];
+const OF_RESOURCE: &[IdKind] =
+    &[IdKind::SessionId, IdKind::RunId, IdKind::JobId, IdKind::HandoffId, IdKind::EventId];
 const OF_JOB: &[IdKind] = &[IdKind::HandoffId, IdKind::AttemptId, IdKind::ResultId];
 
 /// The states that an object of a kind can be in.

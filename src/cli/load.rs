@@ -7,6 +7,7 @@ use super::ctx::{Opened, get};
 use super::input::{Reader, config};
 use crate::error::{Error, Kind, Result};
 use crate::model::checkpoint::{Bindings, BindingsRef, Checkpoint};
+use crate::model::external::{ExternalEvent, Payload};
 use crate::model::handoff::{Attempt, Handoff};
 use crate::model::hash::Hash;
 use crate::model::job::Job;
@@ -65,6 +66,18 @@ pub fn frozen(store: &Store, job: &Job) -> Result<FrozenJob> {
 /// As [`bindings`].
 pub fn artifacts(store: &Store, frozen: &FrozenJob) -> Result<Vec<Vec<u8>>> {
     frozen.artifacts().iter().map(|artifact| store.blob(&artifact.hash)).collect()
+}
+
+/// What an event carries.
+///
+/// # Errors
+/// `damaged` where its blob is not what was recorded.
+pub fn payload(store: &Store, event: &ExternalEvent) -> Result<Option<Value>> {
+    Ok(match &event.payload {
+        None => None,
+        Some(Payload::Inline(value)) => Some(value.clone()),
+        Some(Payload::Blob(hash)) => Some(read(store, hash)?),
+    })
 }
 
 /// A stored result with everything that it is checked against.

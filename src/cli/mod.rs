@@ -20,6 +20,7 @@ mod contract;
 mod ctx;
 mod doctor;
 pub mod env;
+mod event;
 mod freeze;
 mod handoff;
 mod history;
@@ -103,6 +104,8 @@ enum Command {
     Route(route::RouteCommand),
     #[command(subcommand)]
     Capability(capability::CapabilityCommand),
+    #[command(subcommand)]
+    Event(event::EventCommand),
     #[command(subcommand)]
     Handoff(handoff::HandoffCommand),
     #[command(subcommand)]
@@ -262,6 +265,7 @@ fn dispatch(command: Command, ctx: &Context) -> Result<Done> {
         Command::Checkpoint(command) => command.run(ctx),
         Command::Route(command) => command.run(ctx),
         Command::Capability(command) => command.run(ctx),
+        Command::Event(command) => command.run(ctx),
         Command::Handoff(command) => command.run(ctx),
         Command::Contract(command) => command.run(ctx),
         Command::Completions(command) => command.run(),

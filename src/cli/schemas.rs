@@ -4,8 +4,8 @@ use schemars::{Schema, schema_for};
 
 use super::output::{Envelope, Report, schema_name};
 use super::{
-    capability, checkpoint, consume, contract, doctor, freeze, handoff, init, list, packet, reply, resume,
-    route, session, shell, show, start, status, validate,
+    capability, checkpoint, consume, contract, doctor, event, freeze, handoff, init, list, packet, reply,
+    resume, route, session, shell, show, start, status, validate,
 };
 
 fn of<R: Report>() -> (String, Schema) {
@@ -36,6 +36,7 @@ pub fn all() -> Vec<(String, Schema)> {
         of::<route::RouteReport>(),
         of::<capability::DeclareReport>(),
         of::<capability::ProbeReport>(),
+        of::<event::PutReport>(),
         of::<handoff::open::OpenReport>(),
         of::<handoff::claim::ClaimReport>(),
         of::<handoff::hold::RenewReport>(),

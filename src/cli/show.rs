@@ -9,6 +9,7 @@ use super::load;
 use super::output::{Done, Report, checks};
 use crate::error::Result;
 use crate::model::check::Check;
+use crate::model::external::{ExternalEvent, Payload};
 use crate::model::handoff::{Attempt, Handoff};
 use crate::model::id::{
     AttemptId, CheckpointId, EffectId, EventId, HandoffId, Id, IdKind, JobId, ReceiptId, ResultId, RunId,
@@ -44,6 +45,9 @@ pub struct ShowReport {
     /// The typed answer, where it is a result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
+    /// What it carries, where it is an event that keeps that in a blob.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payload: Option<Value>,
     /// What has happened to its question, where it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history: Option<History>,
@@ -67,6 +71,7 @@ impl ShowReport {
             object,
             question: None,
             output: None,
+            payload: None,
             history: None,
             earlier: Vec::new(),
             grounds: Vec::new(),
@@ -80,13 +85,14 @@ impl Report for ShowReport {
 
     fn answer(&self) -> String {
         let mut lines = vec![format!("{} {}", self.kind, self.id)];
-        for (title, value) in [("question:", &self.question), ("answer:", &self.output)] {
+        let parts = [("question:", &self.question), ("answer:", &self.output), ("payload:", &self.payload)];
+        for (title, value) in parts {
             if let Some(value) = value {
                 lines.push(title.to_owned());
                 plain(value, 1, &mut lines);
             }
         }
-        if self.question.is_some() || self.output.is_some() {
+        if parts.iter().any(|(_, value)| value.is_some()) {
             lines.push("record:".to_owned());
         }
         plain(&self.object, 1, &mut lines);
@@ -244,6 +250,12 @@ fn explain(opened: &Opened, state: &State, kind: IdKind, report: &mut ShowReport
             report.grounds = evidence.grounds();
             report.output = evidence.body.get("output").cloned();
             report.history = Some(state.history(&evidence.result.fingerprint));
+        }
+        IdKind::EventId => {
+            let event: ExternalEvent = find(state, &report.id)?;
+            if matches!(event.payload, Some(Payload::Blob(_))) {
+                report.payload = load::payload(&opened.store, &event)?;
+            }
         }
         _ => {}
     }

@@ -7,9 +7,10 @@ use serde_json::Value;
 use super::capability::Capability;
 use super::check::Check;
 use super::checkpoint::Checkpoint;
+use super::external::ExternalEvent;
 use super::handoff::{Attempt, Handoff, Lease};
 use super::hash::Hash;
-use super::id::{AttemptId, HandoffId, JobId, Name, ResultId, RunId, SessionId};
+use super::id::{AttemptId, EventId, HandoffId, JobId, Name, ResultId, RunId, SessionId};
 use super::job::{Job, Place, Verdict};
 use super::result::{Checked, Receipt, ReplyClass, StoredResult};
 use super::run::{GateStatus, Run, RunStatus};
@@ -54,6 +55,8 @@ words! {
         Late = "late",
         /// Another result for a consumer that has one.
         Receipt = "receipt",
+        /// Another meaning under the key of an event.
+        Event = "event",
     }
 }
 
@@ -219,7 +222,10 @@ events! {
     /// A consumer's own checks held.
     #[serde(rename = "result.validated")]
     ResultValidated { result: ResultId, consumer: Name, failed: Vec<String> },
-    /// A consumer applied a result, once.
+    /// A typed event came in from outside.
+    #[serde(rename = "event.received")]
+    ExternalReceived { event: ExternalEvent },
+    /// A consumer applied a result or an event, once.
     #[serde(rename = "receipt.recorded")]
     ReceiptRecorded { receipt: Receipt },
     /// Something that contradicts the record was refused; `value` names the blob that keeps it.
@@ -232,6 +238,8 @@ events! {
         result: Option<ResultId>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         consumer: Option<Name>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        event: Option<EventId>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         value: Option<Hash>,
     },

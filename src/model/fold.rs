@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::event::{Event, Record};
 use super::id::{Id, JobId, Name, RunId, SessionId};
 use super::job::Job;
-use super::result::{Answer, History, Judgement, Receipt, Shared, Standing, StoredResult};
+use super::result::{Answer, History, Judgement, Shared, Standing, StoredResult};
 use super::run::{Gate, Run, RunStatus};
 use super::session::Session;
 use super::state::{Answered, Entity, Row, State, entity_key};
@@ -13,6 +13,7 @@ use super::tables::{Key, Table};
 use super::time::Time;
 
 mod handoff;
+mod sources;
 
 /// Where an event stands: its record's number, time and its own number in the record.
 #[derive(Clone, Copy)]
@@ -106,6 +107,7 @@ impl State {
             Event::ResultStored { .. } | Event::ResultChecked { .. } | Event::ReceiptRecorded { .. } => {
                 self.result_event(event, at);
             }
+            Event::ExternalReceived { event } => self.event_received(event, at),
             Event::ConflictRefused { .. } => self.meta.conflicts += 1,
             Event::CapabilityObserved { capability } => self.capability_observed(capability, at.place),
         }
@@ -204,21 +206,6 @@ impl State {
             let key = Key::new(Table::Judgement).text(&place.hash.hex()).number(at.place);
             self.tables.put(key, &judgement);
         }
-    }
-
-    fn receipt_recorded(&mut self, receipt: &Receipt, at: Position) {
-        self.tables.put(entity_key(receipt.id.as_str()), receipt);
-        let result = self.get::<StoredResult>(&receipt.source);
-        self.listed(receipt, result.as_ref().map(|result| &result.provenance.source_session), None, at);
-        let by_source =
-            Key::new(Table::Receipt).text(receipt.source.as_str()).text(receipt.consumer.as_str());
-        self.tables.put(by_source, &receipt.id);
-        let by_question =
-            Key::new(Table::Question).text(&receipt.fingerprint).text(receipt.consumer.as_str());
-        self.tables.put(by_question, &receipt.id);
-        self.change(&receipt.source, |result: &mut StoredResult| {
-            result.consumed.insert(receipt.consumer.clone(), receipt.id.clone());
-        });
     }
 
     fn listed<T: Entity>(

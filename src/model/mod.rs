@@ -6,6 +6,7 @@ pub mod check;
 pub mod checkpoint;
 pub mod decision;
 pub mod event;
+pub mod external;
 pub mod fold;
 pub mod handoff;
 pub mod hash;

@@ -2,13 +2,15 @@
 //! (control-plane contract, 06 to 07).
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::check::Check;
 use super::handoff::Transport;
 use super::hash::Hash;
-use super::id::{AttemptId, HandoffId, JobId, Name, ReceiptId, ResultId, SessionId};
+use super::id::{AttemptId, EventId, HandoffId, Id, JobId, Name, ReceiptId, ResultId, SessionId};
 use super::job::{Execution, Family, Grade, ResultScope, Verdict};
 use super::time::Time;
 use crate::words;
@@ -199,27 +201,87 @@ pub struct Judgement {
     pub shares: Shared,
 }
 
-/// The record that a named consumer applied a source, once.
+/// What a consumer applies: a result or an event, told apart by the letter of its id.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
+#[serde(untagged)]
+pub enum Source {
+    /// A stored answer.
+    Result(ResultId),
+    /// An event from outside.
+    Event(EventId),
+}
+
+impl Source {
+    /// The text of its id.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Source::Result(id) => id.as_str(),
+            Source::Event(id) => id.as_str(),
+        }
+    }
+}
+
+impl From<ResultId> for Source {
+    fn from(id: ResultId) -> Self {
+        Source::Result(id)
+    }
+}
+
+impl From<EventId> for Source {
+    fn from(id: EventId) -> Self {
+        Source::Event(id)
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Source {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.parse().map(Source::Result).or_else(|_| text.parse().map(Source::Event))
+    }
+}
+
+impl<'de> Deserialize<'de> for Source {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// The record that a named consumer applied a source, once. What only an answer has (its question, attempt
+/// and history) is absent where an event was applied.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Receipt {
     /// Its id.
     pub id: ReceiptId,
-    /// The result that was applied.
-    pub source: ResultId,
+    /// What was applied.
+    pub source: Source,
     /// Who applied it.
     pub consumer: Name,
     /// BLAKE3 of the result's blob.
-    pub result_hash: Hash,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_hash: Option<Hash>,
+    /// The hash of the event's meaning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload_hash: Option<Hash>,
     /// The question's fingerprint.
-    pub fingerprint: String,
-    /// The verdict and where it leads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
+    /// The verdict and where it leads; an event has none.
     pub outcome: Verdict,
     /// The attempt that answered.
-    pub attempt: AttemptId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<AttemptId>,
     /// The checks, run again at this moment.
     pub checks: Vec<Check>,
     /// What had happened to the question.
-    pub history: History,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<History>,
     /// Judgements of the same artifacts, or of the same subject, under other fingerprints.
     pub earlier: Vec<Judgement>,
     /// The reason given for consuming a contested result.

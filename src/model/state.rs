@@ -6,13 +6,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::checkpoint::Checkpoint;
+use super::external::ExternalEvent;
 use super::handoff::{Attempt, Handoff};
 use super::hash::Hash;
 use super::id::{
-    AttemptId, CheckpointId, HandoffId, Id, IdKind, JobId, Name, ReceiptId, ResultId, RunId, SessionId,
+    AttemptId, CheckpointId, EventId, HandoffId, Id, IdKind, JobId, Name, ReceiptId, ResultId, RunId,
+    SessionId,
 };
 use super::job::Job;
-use super::result::{History, Judgement, Receipt, StoredResult};
+use super::result::{History, Judgement, Receipt, Source, StoredResult};
 use super::run::Run;
 use super::session::Session;
 use super::tables::{Base, Key, RowBytes, Stored, Table, Tables};
@@ -33,7 +35,7 @@ macro_rules! entities {
 
 entities! {
     Session => SessionId, Run => RunId, Checkpoint => CheckpointId, Job => JobId, Handoff => HandoffId,
-    Attempt => AttemptId, StoredResult => ResultId, Receipt => ReceiptId,
+    Attempt => AttemptId, StoredResult => ResultId, Receipt => ReceiptId, ExternalEvent => EventId,
 }
 
 /// Counters and the position that the state covers.
@@ -228,10 +230,25 @@ impl State {
     }
 
     /// The receipt of a consumer for a source.
-    pub fn receipt_for(&self, source: &ResultId, consumer: &Name) -> Option<Receipt> {
+    pub fn receipt_for(&self, source: &Source, consumer: &Name) -> Option<Receipt> {
         let key = Key::new(Table::Receipt).text(source.as_str()).text(consumer.as_str());
         let id: ReceiptId = self.tables.get(&key)?;
         self.get(&id)
+    }
+
+    /// The session that an event belongs to: the one it names, else that of its run or its handoff.
+    pub fn session_of(&self, event: &ExternalEvent) -> Option<SessionId> {
+        let of_run = || Some(self.get::<Run>(event.run.as_ref()?)?.session);
+        let of_handoff = || Some(self.get::<Handoff>(event.handoff.as_ref()?)?.source_session);
+        event.session.clone().or_else(of_run).or_else(of_handoff)
+    }
+
+    /// The session that a source belongs to, if any.
+    pub fn session_of_source(&self, source: &Source) -> Option<SessionId> {
+        match source {
+            Source::Result(id) => Some(self.get::<StoredResult>(id)?.provenance.source_session),
+            Source::Event(id) => self.session_of(&self.get(id)?),
+        }
     }
 
     /// The receipt of a consumer for a question, under any handoff.
@@ -244,6 +261,12 @@ impl State {
     /// The result whose stored value has this hash.
     pub fn result_of_blob(&self, hash: &Hash) -> Option<ResultId> {
         self.tables.get(&Key::new(Table::Answer).text(&hash.hex()))
+    }
+
+    /// The event that came in under a sender's key.
+    pub fn event_of_key(&self, key: &Name) -> Option<ExternalEvent> {
+        let id: EventId = self.tables.get(&Key::new(Table::EventKey).text(key.as_str()))?;
+        self.get(&id)
     }
 
     /// What an operation key answered.

@@ -52,6 +52,8 @@ pub enum Table {
     Question = b'q' as isize,
     /// Result by the hash of its blob.
     Answer = b'a' as isize,
+    /// External event by its sender's key.
+    EventKey = b'i' as isize,
     /// Answer by operation key.
     Operation = b'p' as isize,
     /// Newest evidence by capability.

@@ -52,6 +52,11 @@ pub fn high_permissions(value: &Value) -> Vec<String> {
     pointers_of_keys(value, &|key| is_one_of(key, HIGH_PERMISSIONS))
 }
 
+/// Whether a word is the name of a high permission.
+pub fn is_high_permission(word: &str) -> bool {
+    is_one_of(word, HIGH_PERMISSIONS)
+}
+
 /// The keys that one job forbids: the built-in list and its own, less what its rubric asks to judge.
 pub struct Forbidden {
     keys: Vec<String>,

@@ -119,6 +119,7 @@ pub(super) fn late(
             attempt: Some(arrival.attempt.id.clone()),
             result: None,
             consumer: None,
+            event: None,
             value,
         },
     ];
@@ -154,6 +155,7 @@ pub(super) fn again(
             attempt: Some(arrival.attempt.id.clone()),
             result: Some(held.id.clone()),
             consumer: None,
+            event: None,
             value,
         },
     ];

@@ -1,5 +1,5 @@
-//! Consume once: a named consumer applies a result exactly once, after the checks were run again
-//! (control-plane contract, 06 to 07; session-runtime contract, 08).
+//! Consume once: a named consumer applies a source exactly once, after the checks were run again
+//! (control-plane contract, 06 to 07; session-runtime contract, 08). A result here, an event in [`event`].
 
 use super::binding::{self, Against, Claim};
 use super::checkpoint::{self, Saved};
@@ -13,10 +13,12 @@ use crate::model::event::{ConflictKind, Event};
 use crate::model::handoff::{Attempt, Handoff};
 use crate::model::id::{Name, ReceiptId, ResultId, RunId, SessionId};
 use crate::model::job::{Job, Polarity, Verdict};
-use crate::model::result::{Judgement, Receipt, Shared, Standing, StoredResult};
+use crate::model::result::{Judgement, Receipt, Shared, Source, Standing, StoredResult};
 use crate::model::run::{GateStatus, Run};
 use crate::model::session::{Session, Status};
 use crate::model::state::State;
+
+pub mod event;
 
 /// Earlier judgements that one answer or receipt lists at most.
 pub const MAX_EARLIER: usize = 20;
@@ -103,12 +105,12 @@ pub struct Consumed {
     pub application: Application,
     /// The receipt.
     pub receipt: ReceiptId,
-    /// The result.
-    pub result: ResultId,
-    /// The verdict and where it leads.
+    /// What was applied.
+    pub source: Source,
+    /// The verdict and where it leads; an event has none.
     pub outcome: Verdict,
-    /// The gate that the result is for.
-    pub own_gate: Name,
+    /// The gate that the source is for; an event is for none.
+    pub own_gate: Option<Name>,
     /// The gate that moved, where the consumer is its name.
     pub gate: Option<Name>,
     /// Its state then.
@@ -128,6 +130,24 @@ crate::words! {
         New = "new",
         /// It had been applied before; nothing was written.
         Already = "already",
+    }
+}
+
+impl Consumed {
+    /// What a receipt says, for those who act. No gate has moved.
+    fn of(application: Application, receipt: &Receipt, (session, _): &(Session, Run)) -> Self {
+        Self {
+            application,
+            receipt: receipt.id.clone(),
+            source: receipt.source.clone(),
+            outcome: receipt.outcome.clone(),
+            own_gate: None,
+            gate: None,
+            gate_status: None,
+            run: None,
+            session: session.id.clone(),
+            status: session.status,
+        }
     }
 }
 
@@ -200,40 +220,42 @@ fn contested(state: &State, result: &StoredResult) -> Error {
 }
 
 fn already(consume: &Consume, receipt: &Receipt) -> Result<Decision<Consumed>> {
-    if receipt.result_hash != consume.evidence.result.blob {
+    if receipt.result_hash != Some(consume.evidence.result.blob) {
         return Ok(conflict(consume, receipt));
     }
     let gate = consume.acting.1.pending.gates.get(&consume.consumer);
     Ok(Decision::nothing(Consumed {
-        application: Application::Already,
-        receipt: receipt.id.clone(),
-        result: receipt.source.clone(),
-        outcome: receipt.outcome.clone(),
-        own_gate: consume.evidence.handoff.gate.clone(),
+        own_gate: Some(consume.evidence.handoff.gate.clone()),
         gate: gate.map(|_| consume.consumer.clone()),
         gate_status: gate.map(|gate| gate.status),
         run: gate.map(|_| consume.acting.1.id.clone()),
-        session: consume.acting.0.id.clone(),
-        status: consume.acting.0.status,
+        ..Consumed::of(Application::Already, receipt, &consume.acting)
     }))
 }
 
 fn conflict(consume: &Consume, other: &Receipt) -> Decision<Consumed> {
     let result = &consume.evidence.result;
+    let want = other.result_hash.map(|hash| hash.hex());
     let event = Event::ConflictRefused {
         kind: ConflictKind::Receipt,
         attempt: None,
         result: Some(result.id.clone()),
         consumer: Some(consume.consumer.clone()),
+        event: None,
         value: Some(result.blob),
     };
     let error = Error::new(
         Kind::ReceiptConflict,
         format!("{} has applied another result for this question", consume.consumer),
     )
-    .because(format!("want {} (receipt {}), got {}", other.result_hash, other.id, result.blob))
+    .because(format!(
+        "want {} (receipt {}), got {}",
+        want.as_deref().unwrap_or("none"),
+        other.id,
+        result.blob
+    ))
     .fix(format!("stop and look: nf show {}; nothing was applied", other.id))
-    .details(serde_json::json!({"receipt": other.id, "want": other.result_hash, "got": result.blob}));
+    .details(serde_json::json!({"receipt": other.id, "want": want, "got": result.blob}));
     Decision::refused(vec![event], error)
 }
 
@@ -251,14 +273,15 @@ fn apply(
     let contested = reason.map(|reason| turn.text(reason));
     let receipt = Receipt {
         id: turn.id()?,
-        source: result.id.clone(),
+        source: result.id.clone().into(),
         consumer: consume.consumer.clone(),
-        result_hash: result.blob,
-        fingerprint: result.fingerprint.clone(),
+        result_hash: Some(result.blob),
+        payload_hash: None,
+        fingerprint: Some(result.fingerprint.clone()),
         outcome: verdict.clone(),
-        attempt: evidence.attempt.id.clone(),
+        attempt: Some(evidence.attempt.id.clone()),
         checks: checks.clone(),
-        history: turn.state.history(&result.fingerprint),
+        history: Some(turn.state.history(&result.fingerprint)),
         earlier: earlier(turn.state, job),
         contested,
         seq: turn.seq(),
@@ -269,16 +292,8 @@ fn apply(
         Event::ReceiptRecorded { receipt: receipt.clone() },
     ];
     let mut consumed = Consumed {
-        application: Application::New,
-        receipt: receipt.id,
-        result: result.id.clone(),
-        outcome: verdict.clone(),
-        own_gate: evidence.handoff.gate.clone(),
-        gate: None,
-        gate_status: None,
-        run: None,
-        session: session.id.clone(),
-        status: session.status,
+        own_gate: Some(evidence.handoff.gate.clone()),
+        ..Consumed::of(Application::New, &receipt, &consume.acting)
     };
     if consume.consumer == evidence.handoff.gate {
         let to = gate_status(verdict.polarity);

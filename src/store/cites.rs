@@ -3,6 +3,7 @@
 
 use crate::model::checkpoint::BindingsRef;
 use crate::model::event::{Event, Text};
+use crate::model::external::Payload;
 use crate::model::hash::Hash;
 
 /// The blobs that must exist because this event was recorded.
@@ -19,12 +20,16 @@ pub(super) fn cited(event: &Event) -> Vec<Hash> {
             BindingsRef::Blob(hash) => vec![hash],
             BindingsRef::Inline(_) => Vec::new(),
         },
+        Event::ExternalReceived { event } => match event.payload {
+            Some(Payload::Blob(hash)) => vec![hash],
+            _ => Vec::new(),
+        },
         Event::ReceiptRecorded { receipt } => {
             let reason = match &receipt.contested {
                 Some(Text::Blob(hash)) => Some(*hash),
                 _ => None,
             };
-            std::iter::once(receipt.result_hash).chain(reason).collect()
+            receipt.result_hash.into_iter().chain(reason).collect()
         }
         _ => Vec::new(),
     }

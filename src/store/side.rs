@@ -6,8 +6,8 @@ use super::files;
 use crate::error::{Error, Kind, Result};
 use crate::model::event::Event;
 use crate::model::hash::{Hash, canonical};
-use crate::model::id::{AttemptId, Id, Name, ResultId};
-use crate::model::result::Receipt;
+use crate::model::id::{AttemptId, Id, Name};
+use crate::model::result::{Receipt, Source};
 
 /// The name of the file whose presence stops all writes.
 pub(super) const POISON: &str = "POISON";
@@ -19,7 +19,7 @@ const MARK_LIMIT: u64 = super::LINE_LIMIT as u64;
 const PACKET_LIMIT: u64 = super::blob::BLOB_LIMIT;
 
 /// The name of the mark of a receipt.
-pub(super) fn mark_name(source: &ResultId, consumer: &Name) -> String {
+pub(super) fn mark_name(source: &Source, consumer: &Name) -> String {
     Hash::of_parts(&[source.as_str(), consumer.as_str()]).hex()
 }
 
@@ -47,7 +47,7 @@ impl Store {
     ///
     /// # Errors
     /// A failed read.
-    pub fn mark(&self, source: &ResultId, consumer: &Name) -> Result<Option<Vec<u8>>> {
+    pub fn mark(&self, source: &Source, consumer: &Name) -> Result<Option<Vec<u8>>> {
         let Some(receipts) = self.folder.folder("receipts")? else { return Ok(None) };
         receipts.read(&mark_name(source, consumer), MARK_LIMIT)
     }

@@ -17,8 +17,8 @@ use super::{Position, Store};
 use crate::error::{Kind, Result};
 use crate::model::event::{Event, Record};
 use crate::model::hash::{Hash, Hasher};
-use crate::model::id::{AttemptId, Name, ReceiptId, ResultId};
-use crate::model::result::Receipt;
+use crate::model::id::{AttemptId, Name, ReceiptId};
+use crate::model::result::{Receipt, Source};
 
 /// What a verification saw.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
@@ -109,7 +109,7 @@ pub(super) struct Audit<'a> {
     /// Marks that were there before head was read: each must have its record.
     there: BTreeSet<String>,
     /// Receipts whose marks are not there, or empty.
-    unmarked: Vec<(ResultId, Name, ReceiptId)>,
+    unmarked: Vec<(Source, Name, ReceiptId)>,
     /// Marks that have no record.
     pub foreign: Vec<String>,
     cited: Vec<Hash>,

@@ -161,7 +161,7 @@ fn several_results_are_listed_and_none_is_guessed() {
     done(&project, &["consume", &one, "--as", GATE]);
     refused(&project, &["consume", "--as", "gate/second"], 2, "not_only_candidate");
     let rest = silent(&project, &["consume", "-n", "--as", GATE], b"");
-    assert_eq!(rest["result"], json!(two), "the only one that this name has not consumed is meant");
+    assert_eq!(rest["source"], json!(two), "the only one that this name has not consumed is meant");
 }
 
 #[test]

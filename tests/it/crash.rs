@@ -118,6 +118,11 @@ impl Writer<'_> {
             let result = data(&ran, "result");
             let ran = self.run(&format!("consume {result} --as gate/{subject} --session {session}"));
             assert_eq!(data(&ran, "application"), "new");
+            let key = format!("key/{subject}");
+            let ran = self.run(&format!("event put ci.observed --key {key} --payload {{\"round\":{round}}}"));
+            let event = data(&ran, "event");
+            let ran = self.run(&format!("consume {event} --as desk/{subject} --session {session}"));
+            assert_eq!(data(&ran, "application"), "new");
             self.run(&format!("resume {session}"));
             self.run(&format!("run step --cursor ch02 --session {session}"));
             self.run(&format!("run finish --status completed --session {session}"));
@@ -198,6 +203,7 @@ fn what_a_process_printed_before_it_was_killed_is_recorded() {
         "freeze job.yaml",
         "packet",
         "checkpoint save --boundary other --cursor ch01/kept",
+        "event put ci.observed --key build/1 --payload {\"green\":true}",
         "session move @ stale",
         "start --from @",
     ]

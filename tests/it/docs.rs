@@ -345,6 +345,10 @@ fn limits() -> String {
         ("detail, model or program of a capability", format!("{} bytes", rules::capability::MAX_TEXT)),
         ("models of a capability", rules::capability::MAX_MODELS.to_string()),
         ("time that evidence counts", format!("{} days", rules::capability::MAX_MS / day)),
+        ("payload of an event", format!("{} KiB", rules::event::MAX_PAYLOAD / 1024)),
+        ("depth of a payload", rules::event::MAX_DEPTH.to_string()),
+        ("artifacts of an event", rules::event::MAX_ARTIFACTS.to_string()),
+        ("`actor`, `transport` or `ref` of an event", format!("{} bytes", rules::event::MAX_STATED)),
         ("record in the log", format!("{} KiB", store::LINE_LIMIT / 1024)),
     ];
     let rows: String = rows.iter().map(|(what, most)| format!("| {what} | {most} |\n")).collect();

@@ -28,6 +28,8 @@ fn with_a_changed_log(project: &Project) {
     std::fs::write(&segment, bytes).expect("written");
 }
 
+const PUT_BIG: &[&str] = &["event", "put", "x.a", "--key", "k", "--payload", "big.json"];
+
 /// Kinds that one command meets in a store with one running session.
 const ROWS: &[(Kind, Prepare, &[&str])] = &[
     (Kind::Io, nothing, &["freeze", "nothing.yaml"]),
@@ -48,6 +50,9 @@ const ROWS: &[(Kind, Prepare, &[&str])] = &[
     (Kind::AuthorityDenied, with_a_permission, &["freeze", "job.yaml"]),
     (Kind::OtherTask, nothing, &["run", "step", "--cursor", "x", "--task", "draft"]),
     (Kind::NotBlind, with_a_hope, &["freeze", "job.yaml"]),
+    (Kind::PrivateKey, nothing, &["event", "put", "x.a", "--key", "k", "--payload", r#"{"thinking": 1}"#]),
+    (Kind::AuthorityDenied, nothing, &["event", "put", "x.canon_write", "--key", "k"]),
+    (Kind::TooLarge, |project| project.write("big.json", vec![b' '; 65 << 10]), PUT_BIG),
     (Kind::VersionMismatch, nothing, &["run", "step", "--cursor", "x", "--expect-version", "9"]),
     (Kind::NotABinding, nothing, &["checkpoint", "save", "--boundary", "other", "--authority", "a=no.md"]),
     (Kind::LooksSecret, nothing, &["capability", "probe", "a", "--family", "human", "--", "api_key=letmein"]),
@@ -83,6 +88,8 @@ const ELSEWHERE: &[(Kind, &str)] = &[
     (Kind::OpConflict, "ops"),
     (Kind::ResultConflict, "relay"),
     (Kind::ReceiptConflict, "contracts"),
+    (Kind::EventConflict, "events"),
+    (Kind::MismatchedReferences, "events"),
     (Kind::Contested, "late"),
     (Kind::SemanticInvalid, "cases"),
     (Kind::ExecutionUnavailable, "relay, routes"),
@@ -98,7 +105,6 @@ const NOT_HERE: &[(Kind, &str)] = &[
     (Kind::DiskFull, "a full disk"),
     (Kind::UnsupportedFileSystem, "a file system outside the list"),
     (Kind::NewerFormat, "a whole store that a newer program made; tested in the store"),
-    (Kind::PrivateKey, "a checkpoint has no free members yet; tested in memory"),
     (Kind::FactsMoved, "a file that changes three times in one command"),
     (Kind::LockNotExclusive, "a lock that does nothing"),
     (Kind::NotDurable, "a sync that fails"),

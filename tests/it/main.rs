@@ -8,6 +8,7 @@ mod crash;
 mod cut;
 mod docs;
 mod errors;
+mod events;
 mod examples;
 mod expect;
 mod faults;

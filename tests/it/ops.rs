@@ -20,14 +20,16 @@ enum Stage {
     Contested,
     Idle,
     Stale,
+    Told,
 }
 
-use Stage::{Answered, Asked, Contested, Empty, Frozen, Idle, Stale, Started};
+use Stage::{Answered, Asked, Contested, Empty, Frozen, Idle, Stale, Started, Told};
 
 struct Scene {
     project: Project,
     session: String,
     checkpoint: String,
+    event: String,
     packet: Option<Packet>,
 }
 
@@ -58,11 +60,15 @@ fn scene(stage: Stage) -> Scene {
         Empty => String::new(),
         _ => shown(&project, &session, "/checkpoint").as_str().expect("an id").to_owned(),
     };
-    Scene { project, session, checkpoint, packet }
+    let event = match stage {
+        Told => done(&project, &["event", "put", "ci.observed", "--key", "k-0"])["event"].to_string(),
+        _ => String::new(),
+    };
+    Scene { project, session, checkpoint, event: event.replace('"', ""), packet }
 }
 
 /// Every writing command with the stage it starts from; `S` stands for the session, `C` for its newest
-/// checkpoint.
+/// checkpoint, `E` for an event.
 const WRITERS: &[(Stage, &[&str])] = &[
     (Empty, &["start", "--resource", "novel/pride", "--task", "review"]),
     (Empty, &["session", "new", "--resource", "novel/pride", "--task", "review"]),
@@ -84,6 +90,9 @@ const WRITERS: &[(Stage, &[&str])] = &[
     (Idle, &["resume"]),
     (Stale, &["start", "--from", "S"]),
     (Stale, &["start", "--from", "C"]),
+    (Empty, &["event", "put", "ci.observed", "--key", "k-1", "--payload", "{\"green\": true}"]),
+    (Started, &["event", "put", "x.a", "--key", "k-1", "--artifact", "chapter=ch01.md", "--session", "S"]),
+    (Told, &["consume", "E", "--as", "somebody"]),
 ];
 
 /// Every other command, and why an operation key means nothing to it.
@@ -171,6 +180,7 @@ impl Scene {
         let named = command.iter().map(|word| match *word {
             "S" => self.session.as_str(),
             "C" => self.checkpoint.as_str(),
+            "E" => self.event.as_str(),
             word => word,
         });
         with(&named.collect::<Vec<_>>(), more)

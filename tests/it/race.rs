@@ -172,6 +172,53 @@ fn different_replies_of_one_attempt_store_one_result_and_conflict_with_the_other
 }
 
 #[test]
+fn of_equal_events_at_once_one_is_recorded_and_the_others_are_duplicates() {
+    for _ in 0..rounds() {
+        let project = Project::new();
+        let ran = at_once(&project, &same("event put ci.observed --key build/1 --payload {\"green\":true}"));
+        assert_eq!(with_code(&ran, 0), PROCESSES, "{ran:#?}");
+        let said = answers(&ran, "delivery");
+        assert_eq!(said.iter().filter(|word| **word == "new").count(), 1, "{said:?}");
+        assert_eq!(distinct(answers(&ran, "event")).len(), 1);
+        assert_eq!(events(&project, "event.received").len(), 1);
+        assert_eq!(events(&project, "conflict.refused").len(), 0);
+        sound_with(&project, &ran);
+    }
+}
+
+#[test]
+fn of_different_events_at_once_under_one_key_one_is_recorded_and_the_others_are_refused() {
+    let project = Project::new();
+    let commands: Vec<_> = (0..PROCESSES)
+        .map(|n| words(&format!("event put ci.observed --key build/1 --payload {{\"number\":{n}}}")))
+        .collect();
+    let ran = at_once(&project, &commands);
+    assert_eq!(with_code(&ran, 0), 1, "{ran:#?}");
+    let lost: Vec<&Ran> = ran.iter().filter(|ran| ran.code != 0).collect();
+    assert!(lost.iter().all(|ran| ran.code == 4 && kind(ran) == "event_conflict"), "{lost:#?}");
+    let pointers = lost.iter().map(|ran| ran.json()["error"]["details"]["pointers"].clone()).collect();
+    assert_eq!(distinct(pointers), [r#"["/payload/number"]"#]);
+    assert_eq!(events(&project, "event.received").len(), 1);
+    assert_eq!(events(&project, "conflict.refused").len(), PROCESSES - 1);
+    sound_with(&project, &ran);
+}
+
+#[test]
+fn an_event_that_many_consume_at_once_is_applied_once_for_each_name() {
+    let project = Project::new();
+    let session = project.start();
+    let event = project.nf(&["event", "put", "acceptance.observed", "--key", "mail/1"]).expect(0).line();
+    let commands: Vec<_> = (0..PROCESSES)
+        .map(|n| words(&format!("consume {event} --as desk/{} --session {session}", n % 2)))
+        .collect();
+    let ran = at_once(&project, &commands);
+    assert_eq!(with_code(&ran, 0), PROCESSES, "{ran:#?}");
+    assert_eq!(answers(&ran, "application").iter().filter(|word| **word == "new").count(), 2);
+    assert_eq!(distinct(answers(&ran, "receipt")).len(), 2);
+    sound_with(&project, &ran);
+}
+
+#[test]
 fn packets_of_one_job_from_many_sessions_open_one_attempt() {
     for _ in 0..rounds() {
         let project = Project::new();

@@ -84,7 +84,7 @@ fn a_repaired_text_is_a_new_job_that_lists_the_earlier_judgement() {
     let next = Packet::read(&project.nf(&["packet"]).expect(0).stdout);
     let second = answer(&project, &next, "accept");
     let consumed = done(&project, &["consume", "--as", GATE]);
-    assert_eq!(consumed["result"], json!(second));
+    assert_eq!(consumed["source"], json!(second));
     assert_eq!(consumed["gate_status"], "passed");
     let receipt = consumed["receipt"].as_str().expect("an id");
     assert_eq!(shown(&project, receipt, "/earlier/0/result"), json!(result));

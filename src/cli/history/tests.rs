@@ -154,6 +154,36 @@ fn a_receipt_for_what_was_never_valid_is_found() {
     only(&[&[receipt("gate/one", 1)], &[checked("valid")]], "consumed_invalid", 1);
 }
 
+const EVENT: &str = "e-000000000001";
+
+fn received(id: &str, key: &str, kind: &str) -> Value {
+    let scope = if kind == "eval.result_arrived" { "result" } else { "observation" };
+    json!({"type": "event.received", "event": {
+        "id": id, "type": kind, "key": key, "scope": scope, "handoff": HANDOFF,
+        "source": {"kind": "webhook"}, "payload_hash": hash(), "received_at": AT}})
+}
+
+fn applied(seq: u64) -> Value {
+    json!({"type": "receipt.recorded", "receipt": {
+        "id": "t-000000000001", "source": EVENT, "consumer": "somebody", "payload_hash": hash(),
+        "outcome": {"polarity": "none"}, "checks": [], "earlier": [], "seq": seq, "at": AT}})
+}
+
+#[test]
+fn an_event_is_applied_once_after_it_came_in_and_never_where_it_only_reports() {
+    assert_eq!(found(&[&[received(EVENT, "k", "ci.observed")], &[applied(2)]]), []);
+    only(&[&[applied(1)]], "consumed_invalid", 1);
+    only(&[&[received(EVENT, "k", "eval.result_arrived")], &[applied(2)]], "consumed_invalid", 2);
+    only(&[&[received(EVENT, "k", "x.a")], &[applied(2)], &[applied(3)]], "consumed_twice", 3);
+}
+
+#[test]
+fn a_key_that_stands_twice_is_found() {
+    let two = [received("e-000000000002", "k", "ci.observed")];
+    only(&[&[received(EVENT, "k", "ci.observed")], &two], "event_key", 2);
+    assert_eq!(found(&[&[received(EVENT, "other", "ci.observed")], &two]), []);
+}
+
 #[test]
 fn a_receipt_that_names_another_record_is_found() {
     for wrong in [0, 1, 3] {

@@ -4,6 +4,7 @@
 mod answering;
 mod asking;
 mod consuming;
+mod events;
 mod freezing;
 mod queue;
 mod resuming;
@@ -274,9 +275,9 @@ impl World {
         let evidence = self.evidence(id);
         let acting = (evidence.source.clone(), self.run(&evidence.source.id));
         let consumer = name(consumer);
-        let held = self.state.receipt_for(id, &consumer);
+        let held = self.state.receipt_for(&id.clone().into(), &consumer);
         let for_question = self.state.receipt_for_question(&evidence.result.fingerprint, &consumer);
-        let held_for_question = for_question.filter(|receipt| receipt.source != *id);
+        let held_for_question = for_question.filter(|receipt| receipt.source != id.clone().into());
         let bindings = self.bindings(&evidence.source);
         let contested = contested.map(str::to_owned);
         self.act(|turn, _| {

@@ -1,7 +1,8 @@
 //! What is written beside the log: blobs, packets, receipt marks, the user's files.
 
 use super::*;
-use crate::model::id::{AttemptId, ResultId};
+use crate::model::id::AttemptId;
+use crate::model::result::Source;
 
 fn with_blobs(store: &Store, blobs: Vec<Vec<u8>>, events: Vec<Event>) -> Result<Answer<Hash>> {
     store.transact(
@@ -90,7 +91,7 @@ fn packets_live_as_long_as_their_attempts() {
 fn a_receipt_leaves_its_mark() {
     let home = Home::new();
     let store = home.open();
-    let (source_id, consumer): (ResultId, Name) =
+    let (source_id, consumer): (Source, Name) =
         ("x-000000000001".parse().unwrap(), "gate/a".parse().unwrap());
     assert_eq!(store.mark(&source_id, &consumer).unwrap(), None);
     put(&store, vec![receipt_recorded("gate/a", 2)]).unwrap();

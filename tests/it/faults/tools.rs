@@ -191,20 +191,28 @@ pub fn words(line: &str) -> Vec<String> {
 }
 
 /// One store at each step of the loop: what stands right before `start`, `freeze`, `packet`, `reply`,
-/// `consume` and `resume`.
+/// `consume`, `resume` and `event`.
 pub struct Steps {
     stages: Vec<(&'static str, Project)>,
 }
 
 /// The commands of the loop, in order, as they are given in each stage.
-pub const LOOP: [(&str, &[&str]); 6] = [
+pub const LOOP: [(&str, &[&str]); 7] = [
     ("start", &["start", "--resource", "novel/pride", "--task", "review"]),
     ("freeze", &["freeze", "job.yaml"]),
     ("packet", &["packet"]),
     ("reply", &["reply", "answer.json"]),
     ("consume", &["consume", "--as", GATE]),
     ("resume", &["resume"]),
+    ("event", &["event", "put", "feedback.observed", "--key", "mail/1", "--payload", LETTER]),
 ];
+
+/// A payload that is kept in a blob.
+const LETTER: &str = concat!(
+    r#"{"letter": ["Nine people are named on the first page, and none of them is seen to do a thing.", "#,
+    r#""The second page is the same page again in other words, and the third is a list of the nine.", "#,
+    r#""I should like to have met one of them before I was told the names of all their horses."]}"#
+);
 
 impl Steps {
     /// Runs the loop once and keeps each stage.
