@@ -8,6 +8,7 @@
 //! main → cli → { store, rules } → model → error
 //! ```
 
+pub mod adapters;
 pub mod cli;
 pub mod error;
 pub mod model;

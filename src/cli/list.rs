@@ -19,7 +19,7 @@ use crate::rules::members::nearest;
     nf list attempt --job j-7hd3\n  \
     nf list job --resource novel/pride/ch01")]
 pub struct List {
-    /// session, run, checkpoint, job, handoff, attempt, result or receipt
+    /// session, run, checkpoint, job, handoff, attempt, result, receipt or effect
     pub kind: String,
     /// Only those of this state (status, state or standing)
     #[arg(long, value_name = "STATE")]
@@ -143,6 +143,13 @@ fn columns(kind: &str) -> &'static [(&'static str, &'static str)] {
             ("OUTCOME", "/outcome/value"),
             ("AT", "/at"),
         ],
+        "effect" => &[
+            ("ID", "/id"),
+            ("STATE", "/state"),
+            ("KEY", "/key"),
+            ("PATH", "/path"),
+            ("PLANNED", "/planned_at"),
+        ],
         _ => &[("ID", "/id")],
     }
 }
@@ -157,6 +164,7 @@ const KINDS: &[IdKind] = &[
     IdKind::AttemptId,
     IdKind::ResultId,
     IdKind::ReceiptId,
+    IdKind::EffectId,
 ];
 
 fn kind_named(text: &str) -> Result<IdKind> {

@@ -16,6 +16,7 @@ mod consume;
 mod contract;
 mod ctx;
 mod doctor;
+mod effect;
 pub mod env;
 mod freeze;
 mod history;
@@ -64,7 +65,7 @@ const EXIT_CODES: &str = "Exit codes:
    6  execution_unavailable
    7  execution_failed
    8  pending: nothing to claim, reply not in yet
-   9  stale or uncertain: a resume check failed
+   9  stale or uncertain: a resume or effect check failed
   10  verdict is not a passing one; only with --exit-verdict
   11  store damaged: nf doctor says what and what to do
   12  not durable: a sync failed; may or may not be recorded
@@ -95,6 +96,8 @@ enum Command {
     Run(session::RunCommand),
     #[command(subcommand)]
     Checkpoint(checkpoint::CheckpointCommand),
+    #[command(subcommand)]
+    Effect(effect::EffectCommand),
     #[command(subcommand)]
     Contract(contract::ContractCommand),
     Completions(shell::Completions),
@@ -247,6 +250,7 @@ fn dispatch(command: Command, ctx: &Context) -> Result<Done> {
         Command::Session(command) => command.run(ctx),
         Command::Run(command) => command.run(ctx),
         Command::Checkpoint(command) => command.run(ctx),
+        Command::Effect(command) => command.run(ctx),
         Command::Contract(command) => command.run(ctx),
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),

@@ -4,8 +4,8 @@ use schemars::{Schema, schema_for};
 
 use super::output::{Envelope, Report, schema_name};
 use super::{
-    checkpoint, consume, contract, doctor, freeze, init, list, packet, reply, resume, session, shell, show,
-    start, status, validate,
+    checkpoint, consume, contract, doctor, effect, freeze, init, list, packet, reply, resume, session, shell,
+    show, start, status, validate,
 };
 
 fn of<R: Report>() -> (String, Schema) {
@@ -33,6 +33,11 @@ pub fn all() -> Vec<(String, Schema)> {
         of::<session::Stepped>(),
         of::<session::Finished>(),
         of::<checkpoint::SaveReport>(),
+        of::<effect::report::PlanReport>(),
+        of::<effect::report::CheckReport>(),
+        of::<effect::report::RunReport>(),
+        of::<effect::report::DoneReport>(),
+        of::<effect::report::ClearReport>(),
         of::<contract::Packs>(),
         of::<contract::Sound>(),
         of::<shell::CompletionsReport>(),

@@ -6,9 +6,10 @@ use serde_json::Value;
 
 use super::check::Check;
 use super::checkpoint::Checkpoint;
+use super::effect::{Effect, Witness};
 use super::handoff::{Attempt, Handoff, Lease};
 use super::hash::Hash;
-use super::id::{AttemptId, HandoffId, JobId, Name, ResultId, RunId, SessionId};
+use super::id::{AttemptId, EffectId, HandoffId, JobId, Name, ResultId, RunId, SessionId};
 use super::job::{Job, Place, Verdict};
 use super::result::{Checked, Receipt, ReplyClass, StoredResult};
 use super::run::{GateStatus, Run, RunStatus};
@@ -52,6 +53,8 @@ words! {
         Late = "late",
         /// Another result for a consumer that has one.
         Receipt = "receipt",
+        /// Another plan under the key of an effect.
+        Effect = "effect",
     }
 }
 
@@ -218,8 +221,22 @@ events! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         consumer: Option<Name>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        effect: Option<EffectId>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         value: Option<Hash>,
     },
+    /// A consequential write was planned.
+    #[serde(rename = "effect.planned")]
+    EffectPlanned { effect: Effect },
+    /// A command is about to be run for an effect.
+    #[serde(rename = "effect.started")]
+    EffectStarted { effect: EffectId, run: RunId },
+    /// The path of an effect held the required state.
+    #[serde(rename = "effect.done")]
+    EffectDone { effect: EffectId, witness: Witness, session: SessionId },
+    /// An effect was given up, openly.
+    #[serde(rename = "effect.cleared")]
+    EffectCleared { effect: EffectId, reason: Text, session: SessionId },
     /// Records that were durable were given up, openly, to mend a damaged log.
     #[serde(rename = "loss.accepted")]
     LossAccepted { segment: u32, offset: u64, bytes: u64, quarantined: Hash },

@@ -11,6 +11,8 @@ use super::state::{Answered, Entity, Row, State, entity_key};
 use super::tables::{Key, Table};
 use super::time::Time;
 
+mod effects;
+
 /// Where an event stands: its record's number, time and its own number in the record.
 #[derive(Clone, Copy)]
 struct Position {
@@ -97,6 +99,10 @@ impl State {
             Event::ResultStored { .. } | Event::ResultChecked { .. } | Event::ReceiptRecorded { .. } => {
                 self.result_event(event, at);
             }
+            Event::EffectPlanned { .. }
+            | Event::EffectStarted { .. }
+            | Event::EffectDone { .. }
+            | Event::EffectCleared { .. } => self.effect_event(event, at),
             Event::ConflictRefused { .. } => self.meta.conflicts += 1,
         }
     }

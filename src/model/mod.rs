@@ -4,6 +4,7 @@
 pub mod check;
 pub mod checkpoint;
 pub mod decision;
+pub mod effect;
 pub mod event;
 pub mod fold;
 pub mod handoff;

@@ -7,10 +7,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::checkpoint::Checkpoint;
+use super::effect::Effect;
 use super::handoff::{Attempt, Handoff};
 use super::hash::Hash;
 use super::id::{
-    AttemptId, CheckpointId, HandoffId, Id, IdKind, JobId, Name, ReceiptId, ResultId, RunId, SessionId,
+    AttemptId, CheckpointId, EffectId, HandoffId, Id, IdKind, JobId, Name, ReceiptId, ResultId, RunId,
+    SessionId,
 };
 use super::job::Job;
 use super::result::{History, Judgement, Receipt, StoredResult};
@@ -35,6 +37,7 @@ macro_rules! entities {
 entities! {
     Session => SessionId, Run => RunId, Checkpoint => CheckpointId, Job => JobId, Handoff => HandoffId,
     Attempt => AttemptId, StoredResult => ResultId, Receipt => ReceiptId,
+    Effect => EffectId,
 }
 
 /// Counters and the position that the state covers.

@@ -40,6 +40,8 @@ pub enum Table {
     Answer = b'a' as isize,
     /// Answer by operation key.
     Operation = b'p' as isize,
+    /// Effects by key, by session while open, by path and by receipt.
+    Effect = b'w' as isize,
     /// Counters.
     Meta = b'c' as isize,
 }

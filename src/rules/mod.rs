@@ -7,6 +7,7 @@ pub mod binding;
 pub mod bindings;
 pub mod blind;
 pub mod checkpoint;
+pub mod effect;
 pub mod fingerprint;
 pub mod freeze;
 pub mod independence;

@@ -115,6 +115,7 @@ pub(super) fn late(
             attempt: Some(arrival.attempt.id.clone()),
             result: None,
             consumer: None,
+            effect: None,
             value,
         },
     ];
@@ -150,6 +151,7 @@ pub(super) fn again(
             attempt: Some(arrival.attempt.id.clone()),
             result: Some(held.id.clone()),
             consumer: None,
+            effect: None,
             value,
         },
     ];

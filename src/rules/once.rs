@@ -225,6 +225,7 @@ fn conflict(consume: &Consume, other: &Receipt) -> Decision<Consumed> {
         attempt: None,
         result: Some(result.id.clone()),
         consumer: Some(consume.consumer.clone()),
+        effect: None,
         value: Some(result.blob),
     };
     let error = Error::new(

@@ -19,9 +19,11 @@ enum Stage {
     Contested,
     Idle,
     Stale,
+    Planned,
+    Written,
 }
 
-use Stage::{Answered, Asked, Contested, Empty, Frozen, Idle, Stale, Started};
+use Stage::{Answered, Asked, Contested, Empty, Frozen, Idle, Planned, Stale, Started, Written};
 
 struct Scene {
     project: Project,
@@ -47,6 +49,12 @@ fn scene(stage: Stage) -> Scene {
         recorded(&project, &["reply"], invalid.as_bytes(), 5, "semantic_invalid");
         answer(&project, packet, "reject");
     }
+    if stage == Planned || stage == Written {
+        project.nf(PLAN).expect(0);
+    }
+    if stage == Written {
+        project.write("settled.md", CHAPTER);
+    }
     if stage == Idle {
         project.nf(&["run", "finish", "--status", "completed"]).expect(0);
     }
@@ -60,6 +68,8 @@ fn scene(stage: Stage) -> Scene {
     Scene { project, session, checkpoint, packet }
 }
 
+const PLAN: &[&str] = &["effect", "plan", "--key", "settle", "--path", "settled.md", "--expect", "ch01.md"];
+
 /// Every writing command with the stage it starts from; `S` stands for the session, `C` for its newest
 /// checkpoint.
 const WRITERS: &[(Stage, &[&str])] = &[
@@ -72,6 +82,10 @@ const WRITERS: &[(Stage, &[&str])] = &[
     (Started, &["resume", "--interrupted"]),
     (Started, &["checkpoint", "save", "--boundary", "other", "--authority", "canon=canon.md"]),
     (Started, &["freeze", "job.yaml"]),
+    (Started, PLAN),
+    (Planned, &["effect", "run", "settle", "--", "cp", "ch01.md", "settled.md"]),
+    (Written, &["effect", "done", "settle"]),
+    (Planned, &["effect", "clear", "settle", "--reason", "Another way was found."]),
     (Frozen, &["packet"]),
     (Frozen, &["packet", "--for", "human"]),
     (Frozen, &["packet", "--for", "agent"]),
@@ -93,6 +107,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("validate", "reads"),
     ("verify", "reads"),
     ("doctor", "mends what a key would be looked up in; a repeat finds nothing left to mend"),
+    ("effect check", "reads"),
     ("contract list", "reads"),
     ("contract check", "reads"),
     ("completions", "needs no store"),
@@ -140,7 +155,7 @@ fn a_reader_with_a_key_records_none() {
         match *command {
             "show" => words.push(&scene.session),
             "list" => words.push("job"),
-            "contract check" => continue,
+            "contract check" | "effect check" => continue,
             _ => {}
         }
         scene.project.nf(&[&words[..], &["--op", "reader"]].concat()).expect(0);
@@ -169,7 +184,10 @@ impl Scene {
             "C" => self.checkpoint.as_str(),
             word => word,
         });
-        named.chain(more.iter().copied()).collect()
+        // What comes after `--` is another program's.
+        let at = command.iter().position(|word| *word == "--").unwrap_or(command.len());
+        let (own, rest) = (named.clone().take(at), named.skip(at));
+        own.chain(more.iter().copied()).chain(rest).collect()
     }
 
     fn run(&self, command: &[&str], more: &[&str]) -> Ran {
@@ -292,12 +310,14 @@ fn a_dry_run_shows_the_events_and_writes_nothing() {
         let json = scene.run(command, &["--dry-run", "--json"]).expect(0).json();
         assert!(json["record"].is_null(), "{json}");
         assert_eq!(tree(&scene.project), files, "{command:?} left something behind");
+        let before = records(&scene.project).len();
         let ran = scene.run(command, &["--json"]).expect(0).json();
         assert!(ran["planned"].is_null() && ran["record"]["seq"].is_u64(), "{ran}");
         let types = |events: &[Value]| events.iter().map(|event| event["type"].clone()).collect::<Vec<_>>();
         let planned = json["planned"].as_array().expect("events");
-        let last = records(&scene.project).pop().expect("a record");
-        assert_eq!(types(planned), types(last["events"].as_array().expect("events")), "{command:?}");
+        let written = records(&scene.project).split_off(before);
+        let written = written.iter().flat_map(|record| record["events"].as_array().expect("events").clone());
+        assert_eq!(types(planned), types(&written.collect::<Vec<_>>()), "{command:?}");
         assert_eq!(types(&shown), types(planned), "{command:?}");
     }
 }

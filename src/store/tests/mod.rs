@@ -145,6 +145,7 @@ pub(super) fn counted() -> Event {
         attempt: None,
         result: None,
         consumer: None,
+        effect: None,
         value: None,
     }
 }
