@@ -1,74 +1,197 @@
-//! Makes a store large, fast, through the library: whole sessions of nine events, each in one record.
+//! Makes a store large, fast, through the library: copies of everything that the real commands recorded in
+//! it, each with ids, hashes, blobs and numbers of its own, many in one record.
 //!
-//! `cargo run --release --example grow -- FOLDER EVENTS`: FOLDER is a project whose store exists. Put it in
-//! memory (`/dev/shm`) while it grows: each record is synced.
+//! `cargo run --release --example grow -- FOLDER EVENTS`: FOLDER is a project that `benches/seed.sh` made;
+//! EVENTS is how many there are to be in all. Put it in memory (`/dev/shm`) while it grows: blobs and
+//! records are synced.
 
-use nf::model::decision::Decision;
+use std::collections::BTreeMap;
+
+use nf::model::decision::{Decision, Turn};
 use nf::model::event::Event;
-use nf::model::id::base32;
+use nf::model::hash::Hash;
+use nf::model::id::{ID_LENGTH, base32, is_base32};
 use nf::model::time::{Moment, Source, Time};
-use nf::store::{Gathered, Options, Request, Store};
-use serde_json::{Value, json};
+use nf::store::{Gathered, LINE_LIMIT, Options, Request, Store};
+use serde_json::Value;
+
+/// What `seed.sh` writes where a copy has its number.
+const NUMBER: &str = "n000000";
+/// Events that one record may have without two of them getting the same place in the order.
+const EVENTS: usize = 4096;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
-    let [_, folder, events] = &arguments[..] else { panic!("grow FOLDER EVENTS") };
+    let [_, folder, wanted] = &arguments[..] else { panic!("grow FOLDER EVENTS") };
+    let wanted: usize = wanted.parse().expect("a number");
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let options = Options { boot: Some(boot.trim().to_owned()), ..Options::default() };
+    let boot = boot.trim().to_owned();
     let root = std::path::Path::new(folder).join(".novelforge");
-    let store = Store::open(&root, options).expect("a store");
-    let mut made = 0;
-    let begun = store.read().expect("a state").position.map_or(0, |position| position.seq);
-    while made < events.parse().expect("a number") {
-        let batch = session(begun * 1_000_000 + made);
-        made += batch.len() as u64;
-        let moment = Moment {
-            wall: Time::from_micros(1_760_000_000_000_000),
-            machine: "grow".into(),
-            boot_id: boot.trim().into(),
-            namespace: String::new(),
-            boottime_ms: 1,
+    let store =
+        Store::open(&root, Options { boot: Some(boot.clone()), ..Options::default() }).expect("a store");
+    let template = Template::read(&store);
+    assert!(template.count > 0, "the store has nothing to copy: benches/seed.sh makes one that has");
+    let at_once = ((LINE_LIMIT - 4096) / template.length).min(EVENTS / template.count).max(1);
+    let moment = Moment {
+        wall: Time::from_micros(1_760_000_000_000_000),
+        machine: "grow".into(),
+        boot_id: boot,
+        namespace: String::new(),
+        boottime_ms: 1,
+    };
+    let source = Source::fixed(moment, "grow".into());
+    let request = Request { cmd: "grow".into(), op: None, args: Value::Null, dry_run: false };
+    let (mut made, mut number) = (template.count + 1, 0);
+    while made < wanted {
+        let (mut events, mut blobs) = (Vec::new(), Vec::new());
+        for _ in 0..at_once.min((wanted - made).div_ceil(template.count)) {
+            number += 1;
+            let mut copy = Copy { number, template: &template, hashes: BTreeMap::new(), blobs: Vec::new() };
+            let text = copy.text(&template.events);
+            events.extend(serde_json::from_str::<Vec<Event>>(&text).expect("events"));
+            blobs.append(&mut copy.blobs);
+        }
+        made += events.len();
+        let gathered = |_: &_| Ok(Gathered { blobs: blobs.clone(), ..Gathered::of(()) });
+        let decide = |turn: &mut Turn<'_>, _: &()| {
+            let mut events = events.clone();
+            for event in &mut events {
+                if let Event::ReceiptRecorded { receipt } = event {
+                    receipt.seq = turn.seq();
+                }
+            }
+            Ok(Decision::new(events, ()))
         };
-        let source = Source::fixed(moment, "grow".into());
-        let request = Request { cmd: "grow".into(), op: None, args: Value::Null, dry_run: false };
-        store
-            .transact(
-                &source,
-                &request,
-                |_| Ok(Gathered::of(())),
-                |turn, ()| Ok(Decision::new(batch.clone(), turn.seq())),
-            )
-            .expect("a record");
+        store.transact(&source, &request, gathered, decide).expect("a record");
     }
-    println!("{made} events");
+    println!("{made} events: {} recorded by commands and {number} copies of them", template.count);
 }
 
-/// A session that was worked in and is over.
-fn session(number: u64) -> Vec<Event> {
-    let digits = base32(nf::model::hash::Hash::of(&number.to_be_bytes()).bytes(), 12);
-    let (session, run, at) = (format!("s-{digits}"), format!("r-{digits}"), "2026-01-15T09:30:00.000000Z");
-    let resource = format!("bench/grown-{}", number % 97);
-    let mut events = vec![
-        json!({"type": "session.created", "session": {
-            "id": session, "resource": resource, "role": "manager", "task_mode": "review",
-            "memory_policy": "session", "resume_policy": "revalidate", "host": "shell", "status": "created",
-            "version": 1, "created_at": at, "updated_at": at,
-        }}),
-        json!({"type": "run.started", "run": {
-            "id": run, "session": session, "resource": resource, "task_mode": "review", "cursor": "start",
-            "status": "running", "context_manifest": [], "pending": {}, "started_at": at,
-        }}),
-    ];
-    let moved = |from: &str, to: &str, version: u32| {
-        json!({
-            "type": "session.moved", "session": session, "from": from, "to": to, "version": version,
-        })
-    };
-    events.push(moved("created", "running", 2));
-    for step in 1..=4 {
-        events.push(json!({"type": "run.stepped", "run": run, "cursor": format!("step-{step}")}));
+/// A part of a text that is copied.
+enum Piece {
+    /// The same in every copy.
+    Same(String),
+    /// An id, with its letter.
+    Id(String),
+    /// A hash in hex.
+    Hash(String),
+    /// The number of the copy.
+    Number,
+}
+
+/// What is copied.
+struct Template {
+    events: Vec<Piece>,
+    count: usize,
+    /// Bytes of the events of one copy.
+    length: usize,
+    /// The blobs that they cite, by hash.
+    blobs: BTreeMap<String, Vec<Piece>>,
+}
+
+impl Template {
+    /// Everything in the store but the opening of its first segment.
+    fn read(store: &Store) -> Self {
+        let records: Vec<_> = store.records(2).map(|record| record.expect("a record")).collect();
+        assert!(records.iter().all(|record| record.cmd != "grow"), "this store was grown already");
+        let events: Vec<&Event> = records.iter().flat_map(|record| &record.events).collect();
+        let text = serde_json::to_string(&events).expect("JSON");
+        let mut template =
+            Self { count: events.len(), length: text.len(), events: pieces(&text), blobs: BTreeMap::new() };
+        let mut cited = hashes(&template.events);
+        while let Some(hash) = cited.pop() {
+            let Ok(bytes) = store.blob(&hash.parse().expect("a hash")) else { continue };
+            let text = pieces(&String::from_utf8(bytes).expect("text"));
+            cited.extend(hashes(&text).into_iter().filter(|hash| !template.blobs.contains_key(hash)));
+            template.blobs.insert(hash, text);
+        }
+        template
     }
-    events.push(json!({"type": "run.ended", "run": run, "status": "completed", "outcome": "done"}));
-    events.push(moved("running", "completed", 3));
-    events.into_iter().map(|event| serde_json::from_value(event).expect("an event")).collect()
+}
+
+/// The hashes in a text.
+fn hashes(pieces: &[Piece]) -> Vec<String> {
+    let of = |piece: &Piece| match piece {
+        Piece::Hash(hash) => Some(hash.clone()),
+        _ => None,
+    };
+    pieces.iter().filter_map(of).collect()
+}
+
+/// Cuts a text where a copy has something of its own.
+fn pieces(text: &str) -> Vec<Piece> {
+    let (mut pieces, mut same, mut rest) = (Vec::new(), String::new(), text);
+    while let Some(first) = rest.chars().next() {
+        let begins = !same.ends_with(|c: char| c.is_ascii_alphanumeric());
+        let word = rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').next().unwrap_or_default();
+        let (length, piece) = match begins.then(|| token(word)).flatten() {
+            Some((length, piece)) => (length, Some(piece)),
+            None => (first.len_utf8(), None),
+        };
+        match piece {
+            Some(piece) => pieces.extend([Piece::Same(std::mem::take(&mut same)), piece]),
+            None => same.push(first),
+        }
+        rest = &rest[length..];
+    }
+    pieces.push(Piece::Same(same));
+    pieces
+}
+
+/// What stands at the start of a word, and its length.
+fn token(word: &str) -> Option<(usize, Piece)> {
+    let id = word.get(2..).is_some_and(|rest| word[1..].starts_with('-') && is_base32(rest, ID_LENGTH));
+    let hex = |c: u8| c.is_ascii_digit() || (b'a'..=b'f').contains(&c);
+    match word.len() {
+        _ if id => Some((word.len(), Piece::Id(word.to_owned()))),
+        64 if word.bytes().all(hex) => Some((64, Piece::Hash(word.to_owned()))),
+        _ if word.starts_with(NUMBER) => Some((NUMBER.len(), Piece::Number)),
+        _ => None,
+    }
+}
+
+/// One copy in the making.
+struct Copy<'a> {
+    number: usize,
+    template: &'a Template,
+    /// The hashes that it has in the place of the template's.
+    hashes: BTreeMap<&'a str, Hash>,
+    blobs: Vec<Vec<u8>>,
+}
+
+impl<'a> Copy<'a> {
+    fn text(&mut self, pieces: &'a [Piece]) -> String {
+        let mut text = String::with_capacity(self.template.length);
+        for piece in pieces {
+            match piece {
+                Piece::Same(same) => text.push_str(same),
+                Piece::Id(id) => {
+                    let mixed = Hash::of_parts(&[id, &self.number.to_string()]);
+                    text.push_str(&id[..2]);
+                    text.push_str(&base32(mixed.bytes(), ID_LENGTH));
+                }
+                Piece::Hash(hash) => text.push_str(&self.hash(hash).hex()),
+                Piece::Number => text.push_str(&format!("n{:06}", self.number)),
+            }
+        }
+        text
+    }
+
+    /// The hash of this copy's blob, or one of its own for what is no blob.
+    fn hash(&mut self, old: &'a str) -> Hash {
+        if let Some(known) = self.hashes.get(old) {
+            return *known;
+        }
+        let new = match self.template.blobs.get(old) {
+            Some(pieces) => {
+                let bytes = self.text(pieces).into_bytes();
+                let hash = Hash::of(&bytes);
+                self.blobs.push(bytes);
+                hash
+            }
+            None => Hash::of_parts(&[old, &self.number.to_string()]),
+        };
+        self.hashes.insert(old, new);
+        new
+    }
 }

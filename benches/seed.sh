@@ -1,37 +1,54 @@
 #!/usr/bin/env bash
-# Makes a project whose store holds at least EVENTS events: whole daily paths, each with a rejection, and
-# single steps between them.
+# Makes a project with a store in which the real commands recorded whole daily paths, with accepted and
+# rejected answers, one that did not bind, steps and checkpoints, and sittings of plain steps between them.
 #
-#   benches/seed.sh NF FOLDER EVENTS
+#   benches/seed.sh NF FOLDER PATHS
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 nf=$1
 folder=$2
-events=$3
+paths=$3
 mkdir -p "$folder"
 cp -r "$here/../examples/manuscript" "$here/../examples/review.yaml" "$folder/"
 cd "$folder"
 "$nf" init -q > /dev/null
 
-count() { cat .novelforge/log/*.jsonl | grep -o '"type":"[a-z]*\.[a-z_]*"' | wc -l; }
-turn=0
-while [ "$events" -gt 0 ] && [ "$(count)" -lt "$events" ]; do
-    turn=$((turn + 1))
-    NF_SESSION=$("$nf" start --resource bench/seed --task review -q)
-    export NF_SESSION
-    # Another question each time: one that has its answer is not asked again.
-    sed "s|^  question: .*|  question: Is number $turn any good?|; s|^subject: .*|subject: bench/seed-$turn|" \
-        review.yaml > seed.yaml
-    job=$("$nf" freeze seed.yaml -q)
-    "$nf" packet "$job" --gate gate/seed --out packet.txt -q > /dev/null
-    "$here/../examples/canned-answer.sh" packet.txt reject > answer.txt
-    result=$("$nf" reply answer.txt -q)
-    "$nf" consume "$result" --as gate/seed -q > /dev/null
-    "$nf" resume "$NF_SESSION" -q > /dev/null
-    for step in 1 2 3 4 5; do "$nf" run step --cursor "step-$step" -q > /dev/null; done
+steps() {
+    local step
+    for ((step = 1; step <= $1; step++)); do "$nf" run step --cursor "step-$step" -q > /dev/null; done
     "$nf" run finish --status completed -q > /dev/null
-    "$nf" session move "$NF_SESSION" stale -q > /dev/null
+    "$nf" session move "$NF_SESSION" completed -q > /dev/null
+}
+begin() {
+    NF_SESSION=$("$nf" start --resource "bench/seed-$turn" --task "$1" -q)
+    export NF_SESSION
+}
+for ((turn = 1; turn <= paths; turn++)); do
+    # grow.rs puts another number in the place of these zeros into each copy.
+    part=n000000-$turn
+    begin review
+    # Another text, question and subject each time: one that has its answer is not asked again.
+    sed "s|^  question: .*|  question: Is $part any good?|; s|^subject: .*|subject: bench/$part|" \
+        review.yaml > seed.yaml
+    { cat "$here/../examples/manuscript/ch01.md"; echo "This is $part."; } > manuscript/ch01.md
+    job=$("$nf" freeze seed.yaml -q)
+    "$nf" packet "$job" --gate "gate/$part" --out packet.txt -q > /dev/null
+    verdict=$( ((turn % 2)) && echo reject || echo accept)
+    if ((turn % 3 == 0)); then
+        # An answer that lacks its evidence does not bind.
+        "$here/../examples/canned-answer.sh" packet.txt "$verdict" |
+            sed 's|"evidence": \[.*\]|"evidence": []|' | "$nf" reply - -q > /dev/null 2>&1 || true
+    fi
+    "$here/../examples/canned-answer.sh" packet.txt "$verdict" |
+        sed "s|\"evidence\": \[\"|&Of $part: |" > answer.txt
+    result=$("$nf" reply answer.txt -q)
+    "$nf" consume "$result" --as "gate/$part" -q > /dev/null
+    "$nf" resume "$NF_SESSION" -q > /dev/null
+    "$nf" run step --cursor repaired -q > /dev/null
+    "$nf" checkpoint save --boundary other -q > /dev/null
+    steps 3
+    begin draft
+    steps 6
 done
 rm -f seed.yaml packet.txt answer.txt
-echo "$(count) events, $turn daily paths, $(cat .novelforge/log/*.jsonl | wc -c) bytes of log"

@@ -3,6 +3,7 @@
 //! A new [`Kind`] does not compile until it has an exit code and a next step. Messages are lower case
 //! and name the thing and the rule. No other module decides an exit code.
 
+use rustix::io::Errno;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -74,7 +75,17 @@ impl Error {
             Some(code) if is_full(code) => Kind::DiskFull,
             _ => Kind::Io,
         };
-        Self::new(kind, format!("{what} failed")).because(error.to_string())
+        let failed = Self::new(kind, format!("{what} failed")).because(error.to_string());
+        match error.raw_os_error().map(Errno::from_raw_os_error) {
+            Some(Errno::ROFS) => failed.fix(
+                "the file system is mounted read-only: mount it for writing, or work in a copy of the \
+                 project; what only reads goes on here",
+            ),
+            Some(Errno::ACCESS | Errno::PERM) => {
+                failed.fix("give yourself the right to it; nf doctor --fix sets the modes of your own store")
+            }
+            _ => failed,
+        }
     }
 
     /// The next step: this error's own, or its kind's.
@@ -97,7 +108,7 @@ impl Error {
 
 /// ENOSPC, EDQUOT: no room on the disk or in the quota.
 fn is_full(code: i32) -> bool {
-    let full = [rustix::io::Errno::NOSPC, rustix::io::Errno::DQUOT];
+    let full = [Errno::NOSPC, Errno::DQUOT];
     full.iter().any(|errno| errno.raw_os_error() == code)
 }
 
@@ -302,9 +313,9 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_told_from_other_failures() {
-        let full = std::io::Error::from_raw_os_error(rustix::io::Errno::NOSPC.raw_os_error());
+        let full = std::io::Error::from_raw_os_error(Errno::NOSPC.raw_os_error());
         assert_eq!(Error::io("append", &full).kind, Kind::DiskFull);
-        let other = std::io::Error::from_raw_os_error(rustix::io::Errno::IO.raw_os_error());
+        let other = std::io::Error::from_raw_os_error(Errno::IO.raw_os_error());
         assert_eq!(Error::io("append", &other).kind, Kind::Io);
     }
 }

@@ -9,6 +9,7 @@ use clap::Args;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::bar::Bar;
 use super::env::Env;
 use super::input::Project;
 use crate::error::{Error, Kind, Result};
@@ -21,7 +22,7 @@ use crate::model::state::{Entity, State};
 use crate::model::time::{Moment, Source, Time};
 use crate::rules::members::nearest;
 use crate::rules::resume::not_current;
-use crate::store::{Answer, Gathered, Options, Request, Store};
+use crate::store::{Answer, Doubt, Gathered, Options, Request, Store, Watch};
 
 /// The name of the store's folder.
 pub const STORE: &str = ".novelforge";
@@ -85,6 +86,8 @@ pub struct Context {
     pub executable: Option<PathBuf>,
     /// The system's time and randomness.
     pub source: Arc<Source>,
+    /// Whether what the command read counts.
+    pub doubt: Doubt,
 }
 
 /// An opened store with the project around it and the clock to use.
@@ -123,7 +126,15 @@ impl Context {
             allow_damaged: self.global.allow_damaged,
             self_check: self.executable.clone(),
             boot: Some((self.source.moment)().boot_id).filter(|boot| !boot.is_empty()),
+            watch: self.watch(),
+            doubt: self.doubt.clone(),
         }
+    }
+
+    /// A bar for the making of an index, taken away at its end.
+    fn watch(&self) -> Watch {
+        let bar = Bar::new(&self.global);
+        Watch::new(move |done, total| if done < total { bar.show(done, total) } else { bar.end() })
     }
 
     /// Where the store is: `NF_DIR`, else the nearest `.novelforge/` upward.

@@ -1,10 +1,8 @@
 //! `verify` proves the store, `doctor` says what is wrong with it and mends what can be mended.
 
-use std::time::Duration;
-
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 
+use super::bar::Bar;
 use super::ctx::Context;
 use super::history::History;
 use super::output::{Done, Report};
@@ -91,7 +89,7 @@ impl Verify {
             None => None,
         };
         let mut history = History::default();
-        let bar = Bar::new(ctx);
+        let bar = Bar::new(&ctx.global);
         let verified = opened
             .store
             .verify(&mut |done, total| bar.show(done, total), &mut |record| history.take(record))?;
@@ -135,34 +133,6 @@ fn moment(store: &crate::store::Store, text: &str) -> Result<Position> {
             Ok(Position { seq: record.seq, hash: record.hash })
         }
         Some(record) => Err(gone(format!("record {seq} has hash {}", record.hash))),
-    }
-}
-
-/// A bar on a terminal, for work that takes over a second.
-struct Bar(Option<ProgressBar>);
-
-impl Bar {
-    fn new(ctx: &Context) -> Self {
-        let shown =
-            !ctx.global.quiet && !ctx.global.json && std::io::IsTerminal::is_terminal(&std::io::stderr());
-        Self(shown.then(|| {
-            let style = ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes}");
-            let bar = ProgressBar::new(0).with_elapsed(Duration::ZERO);
-            style.map_or(bar.clone(), |style| bar.with_style(style))
-        }))
-    }
-
-    fn show(&self, done: u64, total: u64) {
-        if let Some(bar) = self.0.as_ref().filter(|bar| bar.elapsed() > Duration::from_secs(1)) {
-            bar.set_length(total);
-            bar.set_position(done);
-        }
-    }
-
-    fn end(&self) {
-        if let Some(bar) = &self.0 {
-            bar.finish_and_clear();
-        }
     }
 }
 

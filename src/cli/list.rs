@@ -7,11 +7,18 @@ use serde_json::Value;
 use super::ctx::{Context, find};
 use super::output::{Done, Report, table, when};
 use crate::error::{Error, Kind, Result};
-use crate::model::id::{IdKind, Name};
-use crate::model::session::Session;
+use crate::model::handoff::{AttemptState, HandoffState};
+use crate::model::id::{Id, IdKind, JobId, Name, SessionId};
+use crate::model::job::Job;
+use crate::model::result::Standing;
+use crate::model::run::RunStatus;
+use crate::model::session::Status;
 use crate::model::state::{Row, State};
 use crate::model::time::Time;
 use crate::rules::members::nearest;
+
+/// Objects on a page, where no other number is asked for.
+const LIMIT: u32 = 20;
 
 /// List objects of a kind, newest first
 #[derive(Debug, Args)]
@@ -31,7 +38,7 @@ pub struct List {
     #[arg(long, value_name = "ID")]
     pub job: Option<String>,
     /// How many at most
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long, value_name = "N", default_value_t = LIMIT)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub limit: u32,
     /// Go on after the page that gave this token
@@ -50,6 +57,9 @@ pub struct ListReport {
     pub next: Option<u64>,
     #[serde(skip)]
     now: Option<Time>,
+    /// The command of this page, which the next one repeats.
+    #[serde(skip)]
+    command: String,
 }
 
 impl Report for ListReport {
@@ -79,7 +89,7 @@ impl Report for ListReport {
     }
 
     fn next(&self) -> Option<String> {
-        self.next.map(|token| format!("nf list {} --after {token}", self.kind))
+        self.next.map(|token| format!("{} --after {token}", self.command))
     }
 }
 
@@ -167,6 +177,22 @@ const KINDS: &[IdKind] = &[
     IdKind::EffectId,
 ];
 
+/// The kinds that have rows by resource, and by job.
+const OF_RESOURCE: &[IdKind] = &[IdKind::SessionId, IdKind::RunId, IdKind::JobId, IdKind::HandoffId];
+const OF_JOB: &[IdKind] = &[IdKind::HandoffId, IdKind::AttemptId, IdKind::ResultId];
+
+/// The states that an object of a kind can be in.
+fn states(kind: IdKind) -> Vec<&'static str> {
+    match kind {
+        IdKind::SessionId => Status::ALL.iter().map(|state| state.word()).collect(),
+        IdKind::RunId => RunStatus::ALL.iter().map(|state| state.word()).collect(),
+        IdKind::HandoffId => HandoffState::ALL.iter().map(|state| state.word()).collect(),
+        IdKind::AttemptId => AttemptState::ALL.iter().map(|state| state.word()).collect(),
+        IdKind::ResultId => Standing::ALL.iter().map(|state| state.word()).collect(),
+        _ => Vec::new(),
+    }
+}
+
 fn kind_named(text: &str) -> Result<IdKind> {
     let singular = text.strip_suffix('s').unwrap_or(text);
     KINDS.iter().copied().find(|kind| kind.word() == singular).ok_or_else(|| {
@@ -192,32 +218,85 @@ impl List {
         let kind = kind_named(&self.kind)?;
         let (items, next) = self.page(ctx, &snapshot.state, kind)?;
         let now = Some((opened.source.moment)().wall);
-        let report = ListReport { kind: kind.word().to_owned(), items, next, now };
+        let command = self.command(ctx, kind);
+        let report = ListReport { kind: kind.word().to_owned(), items, next, now, command };
         Ok(Done::of(&report).warned(snapshot.warnings))
     }
 
+    /// The command with everything that chooses the objects, but for the place to go on from.
+    fn command(&self, ctx: &Context, kind: IdKind) -> String {
+        let given = [
+            ("session", ctx.global.session.clone()),
+            ("state", self.state.clone()),
+            ("resource", self.resource.as_ref().map(ToString::to_string)),
+            ("job", self.job.clone()),
+            ("limit", (self.limit != LIMIT).then(|| self.limit.to_string())),
+        ];
+        let flags = given.into_iter().filter_map(|(name, value)| Some(format!(" --{name} {}", value?)));
+        format!("nf list {}{}", kind.word(), flags.collect::<String>())
+    }
+
     fn page(&self, ctx: &Context, state: &State, kind: IdKind) -> Result<(Vec<Value>, Option<u64>)> {
+        self.fits(kind)?;
         let session = ctx.named_session(state)?.filter(|_| kind != IdKind::SessionId);
-        let job = self.job.as_deref().map(|text| find::<crate::model::job::Job>(state, text)).transpose()?;
-        let rows: Box<dyn Iterator<Item = Row>> = match (&session, &self.resource) {
-            (Some(Session { id, .. }), _) => Box::new(state.of_session(id, kind, self.after)),
-            (None, Some(resource)) => Box::new(state.of_resource(resource, kind, self.after)),
-            (None, None) => Box::new(state.of_kind(kind, self.after)),
+        let job = self.job.as_deref().map(|text| find::<Job>(state, text)).transpose()?.map(|job| job.id);
+        Ok(self.take(state, kind, session.as_ref().map(|session| &session.id), job.as_ref()))
+    }
+
+    /// Refuses what no object of the kind can be: an answer without objects would only hide the slip.
+    fn fits(&self, kind: IdKind) -> Result<()> {
+        let none = |what: &str, fix: String| {
+            Err(Error::new(Kind::Usage, format!("no {} has a {what}", kind.word())).fix(fix))
+        };
+        if let Some(state) = &self.state {
+            let words = states(kind);
+            if words.is_empty() {
+                return none("state", format!("nf list {}, without --state", kind.word()));
+            }
+            if !words.contains(&state.as_str()) {
+                let shown: String = state.chars().take(40).collect();
+                let what = format!("{shown:?} is the state of no {}", kind.word());
+                return Err(Error::new(Kind::Usage, what).fix(format!("one of {}", words.join(", "))));
+            }
+        }
+        if self.resource.is_some() && !OF_RESOURCE.contains(&kind) {
+            let fix = format!("nf list {} --session ID; nf list session --resource R", kind.word());
+            return none("resource", fix);
+        }
+        if self.job.is_some() && kind != IdKind::JobId && !OF_JOB.contains(&kind) {
+            return none("job", format!("nf list {}, without --job", kind.word()));
+        }
+        Ok(())
+    }
+
+    /// A page, out of the narrowest rows that there are: none but `--state` looks at more than it gives.
+    fn take(
+        &self,
+        state: &State,
+        kind: IdKind,
+        session: Option<&SessionId>,
+        job: Option<&JobId>,
+    ) -> (Vec<Value>, Option<u64>) {
+        let rows: Box<dyn Iterator<Item = Row>> = match (job, session, &self.resource) {
+            (_, Some(session), _) => Box::new(state.of_session(session, kind, self.after)),
+            (Some(job), ..) if OF_JOB.contains(&kind) => Box::new(state.of_job(job, kind, self.after)),
+            (_, _, Some(resource)) => Box::new(state.of_resource(resource, kind, self.after)),
+            _ => Box::new(state.of_kind(kind, self.after)),
         };
         let mut items = Vec::new();
         let mut last = None;
         for row in rows {
             let Some(value) = state.value(&row.id) else { continue };
-            if !self.keeps(&value, job.as_ref().map(|job| job.id.to_string()).as_deref()) {
+            if !self.keeps(&value, job.map(JobId::as_str)) {
                 continue;
             }
             if items.len() == self.limit as usize {
-                return Ok((items, last));
+                return (items, last);
             }
             last = Some(row.place);
             items.push(value);
         }
-        Ok((items, None))
+        (items, None)
     }
 
     fn keeps(&self, value: &Value, job: Option<&str>) -> bool {
@@ -234,3 +313,6 @@ impl List {
         state && resource && of_job
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,7 +10,9 @@ use clap::{Args, FromArgMatches, Subcommand};
 
 use crate::error::{Error, Kind, Result};
 use crate::model::time::Source;
+use crate::store::Doubt;
 
+mod bar;
 mod checkpoint;
 mod consume;
 mod contract;
@@ -19,6 +21,7 @@ mod doctor;
 mod effect;
 pub mod env;
 mod freeze;
+mod handoff;
 mod history;
 mod init;
 mod input;
@@ -99,6 +102,8 @@ enum Command {
     #[command(subcommand)]
     Effect(effect::EffectCommand),
     #[command(subcommand)]
+    Handoff(handoff::HandoffCommand),
+    #[command(subcommand)]
     Contract(contract::ContractCommand),
     Completions(shell::Completions),
     Man(shell::Man),
@@ -158,7 +163,9 @@ fn answered(edge: Edge) -> u8 {
     output::set_color(&global.color);
     let done = prepare(edge, &global).and_then(|ctx| {
         let _span = tracing::debug_span!("command", schema).entered();
-        dispatch(command, &ctx)
+        let done = dispatch(command, &ctx);
+        // What rests on rows that nothing bears out is no answer, and no refusal either.
+        ctx.doubt.check().and(done)
     });
     match done {
         Ok(done) => output::done(&global, done),
@@ -214,7 +221,8 @@ fn prepare(edge: Edge, global: &Global) -> Result<Context> {
         return Err(Error::new(Kind::Io, format!("{} is no folder", folder.display()))
             .fix("give -C a folder that is there"));
     }
-    Ok(Context { global, env, folder, executable: edge.executable, source: Arc::new(edge.source) })
+    let (executable, source) = (edge.executable, Arc::new(edge.source));
+    Ok(Context { global, env, folder, executable, source, doubt: Doubt::default() })
 }
 
 /// Diagnostics go to stderr and only there; they are never part of the record.
@@ -251,6 +259,7 @@ fn dispatch(command: Command, ctx: &Context) -> Result<Done> {
         Command::Run(command) => command.run(ctx),
         Command::Checkpoint(command) => command.run(ctx),
         Command::Effect(command) => command.run(ctx),
+        Command::Handoff(command) => command.run(ctx),
         Command::Contract(command) => command.run(ctx),
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),

@@ -33,7 +33,7 @@ pub struct Packet {
     /// The job or handoff; may be left out while exactly one job waits for an answer
     pub what: Option<String>,
     /// chat, human or agent
-    #[arg(long = "for", value_name = "WHOM", default_value = "chat")]
+    #[arg(long = "for", value_name = "WHOM", default_value = "chat", value_parser = relayed)]
     pub transport: Transport,
     /// The gate that the answer moves [default: gate/SUBJECT/KIND]
     #[arg(long, value_name = "NAME")]
@@ -41,6 +41,11 @@ pub struct Packet {
     /// Write the packet to this file (0600) and print its path
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+}
+
+fn relayed(text: &str) -> std::result::Result<Transport, String> {
+    let transport = text.parse::<Transport>().ok().filter(|transport| transport.is_relay());
+    transport.ok_or_else(|| format!("{text:?} is not one of chat, human, agent"))
 }
 
 /// A packet that is out.
@@ -72,7 +77,7 @@ impl Report for PacketReport {
         let carry = match self.sent.transport {
             Transport::Chat => "paste the packet into a separate chat and copy its answer",
             Transport::Human => "give the packet to a person, who fills in the form at its end",
-            Transport::Agent => "hand the packet to a separate agent and keep its answer",
+            Transport::Agent | Transport::Worker => "hand the packet to a separate agent and keep its answer",
         };
         vec![
             format!("handoff {handoff}, attempt {attempt}{again}, gate {gate}"),
@@ -230,7 +235,7 @@ fn is_whole(text: &str, recorded: &Hash) -> bool {
 }
 
 /// Jobs frozen by this session whose question is still open, newest first.
-fn waiting_job(state: &State, session: &Session) -> Result<Job> {
+pub fn waiting_job(state: &State, session: &Session) -> Result<Job> {
     let rows = state.of_session(&session.id, IdKind::JobId, None).take(1000);
     let jobs = rows.filter_map(|row| state.get::<Job>(&row.id.parse().ok()?));
     let (judged, open): (Vec<Job>, Vec<Job>) =

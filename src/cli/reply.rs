@@ -43,45 +43,73 @@ pub struct ReplyCommand {
     pub ask: bool,
 }
 
-/// An answer that was bound.
-#[derive(serde::Serialize, schemars::JsonSchema)]
-#[serde(transparent)]
-pub struct ReplyReport(Bound);
+/// Give the answer to claimed work and bind it to its question
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  nf handoff complete answer.json")]
+pub struct Complete {
+    /// The file with the answer, or - for standard input [default: -]
+    pub file: Option<PathBuf>,
+}
 
-impl Report for ReplyReport {
-    const COMMAND: &'static str = "reply";
+macro_rules! bound_report {
+    ($(#[$doc:meta])* $name:ident $command:literal) => {
+        $(#[$doc])*
+        #[derive(serde::Serialize, schemars::JsonSchema)]
+        #[serde(transparent)]
+        pub struct $name(Bound);
 
-    fn answer(&self) -> String {
-        self.0.result.to_string()
-    }
+        impl Report for $name {
+            const COMMAND: &'static str = $command;
 
-    fn news(&self) -> Vec<String> {
-        let bound = &self.0;
-        let held = bound.checks.iter().filter(|check| check.ok).count();
-        let mut news = checks(&bound.checks);
-        if !bound.steps.is_empty() {
-            news.push(format!("normalised: {}", bound.steps.join(", ")));
+            fn answer(&self) -> String {
+                self.0.result.to_string()
+            }
+
+            fn news(&self) -> Vec<String> {
+                news(&self.0)
+            }
+
+            fn next(&self) -> Option<String> {
+                next(&self.0)
+            }
         }
-        let verdict = bound.verdict.value.clone().unwrap_or_else(|| "none asked".to_owned());
-        let kind = match bound.verdict.polarity {
-            Polarity::Fail => " (a valid outcome)",
-            _ => "",
-        };
-        let again = if bound.duplicate { "; the same answer was there already" } else { "" };
-        news.push(format!("{held} of {} checks; verdict {verdict}{kind}{again}", bound.checks.len()));
-        if bound.standing == Standing::Contested {
-            news.push("contested: an earlier reply to this question carried another verdict".to_owned());
-        }
-        news
-    }
+    };
+}
 
-    fn next(&self) -> Option<String> {
-        if self.0.consumed.contains(&self.0.gate) {
-            return Some(format!("nf status; {} has applied this answer already", self.0.gate));
-        }
-        let contested = if self.0.standing == Standing::Contested { " --contested REASON" } else { "" };
-        Some(format!("nf consume {} --as {}{contested}", self.0.result, self.0.gate))
+bound_report! {
+    /// An answer that was bound.
+    ReplyReport "reply"
+}
+bound_report! {
+    /// A claimed piece of work that is answered.
+    CompleteReport "handoff.complete"
+}
+
+fn news(bound: &Bound) -> Vec<String> {
+    let held = bound.checks.iter().filter(|check| check.ok).count();
+    let mut news = checks(&bound.checks);
+    if !bound.steps.is_empty() {
+        news.push(format!("normalised: {}", bound.steps.join(", ")));
     }
+    let verdict = bound.verdict.value.clone().unwrap_or_else(|| "none asked".to_owned());
+    let kind = match bound.verdict.polarity {
+        Polarity::Fail => " (a valid outcome)",
+        _ => "",
+    };
+    let again = if bound.duplicate { "; the same answer was there already" } else { "" };
+    news.push(format!("{held} of {} checks; verdict {verdict}{kind}{again}", bound.checks.len()));
+    if bound.standing == Standing::Contested {
+        news.push("contested: an earlier reply to this question carried another verdict".to_owned());
+    }
+    news
+}
+
+fn next(bound: &Bound) -> Option<String> {
+    if bound.consumed.contains(&bound.gate) {
+        return Some(format!("nf status; {} has applied this answer already", bound.gate));
+    }
+    let contested = if bound.standing == Standing::Contested { " --contested REASON" } else { "" };
+    Some(format!("nf consume {} --as {}{contested}", bound.result, bound.gate))
 }
 
 /// What to paste back.
@@ -128,13 +156,32 @@ impl ReplyCommand {
         if std::mem::take(&mut self.ask) {
             return ask(ctx, &opened, &bytes);
         }
-        let answer = bind(ctx, &opened, &bytes, ctx.global.dry_run)?;
+        let answer = bind(ctx, "reply", &opened, &bytes, ctx.global.dry_run)?;
         Done::written(answer, ReplyReport)
     }
 }
 
-fn bind(ctx: &Context, opened: &Opened, bytes: &[u8], dry_run: bool) -> Result<crate::store::Answer<Bound>> {
-    let mut request = ctx.request("reply", json!({"bytes": Hash::of(bytes)}));
+impl Complete {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// Those of intake, binding and the store.
+    pub fn run(self, ctx: &Context) -> Result<Done> {
+        let opened = ctx.open()?;
+        let bytes = reply(ctx, self.file.as_deref())?;
+        let answer = bind(ctx, "handoff complete", &opened, &bytes, ctx.global.dry_run)?;
+        Done::written(answer, CompleteReport)
+    }
+}
+
+fn bind(
+    ctx: &Context,
+    command: &str,
+    opened: &Opened,
+    bytes: &[u8],
+    dry_run: bool,
+) -> Result<crate::store::Answer<Bound>> {
+    let mut request = ctx.request(command, json!({"bytes": Hash::of(bytes)}));
     request.dry_run = dry_run;
     opened.transact(
         &request,
@@ -145,7 +192,7 @@ fn bind(ctx: &Context, opened: &Opened, bytes: &[u8], dry_run: bool) -> Result<c
 
 /// Runs the whole of intake and binding without recording, and turns a refusal into a request.
 fn ask(ctx: &Context, opened: &Opened, bytes: &[u8]) -> Result<Done> {
-    let failed = match bind(ctx, opened, bytes, true) {
+    let failed = match bind(ctx, "reply", opened, bytes, true) {
         Ok(answer) => answer.outcome.err(),
         Err(error) => Some(error),
     };

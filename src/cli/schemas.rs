@@ -4,8 +4,8 @@ use schemars::{Schema, schema_for};
 
 use super::output::{Envelope, Report, schema_name};
 use super::{
-    checkpoint, consume, contract, doctor, effect, freeze, init, list, packet, reply, resume, session, shell,
-    show, start, status, validate,
+    checkpoint, consume, contract, doctor, effect, freeze, handoff, init, list, packet, reply, resume,
+    session, shell, show, start, status, validate,
 };
 
 fn of<R: Report>() -> (String, Schema) {
@@ -38,6 +38,13 @@ pub fn all() -> Vec<(String, Schema)> {
         of::<effect::report::RunReport>(),
         of::<effect::report::DoneReport>(),
         of::<effect::report::ClearReport>(),
+        of::<handoff::open::OpenReport>(),
+        of::<handoff::claim::ClaimReport>(),
+        of::<handoff::hold::RenewReport>(),
+        of::<handoff::hold::ReleaseReport>(),
+        of::<reply::CompleteReport>(),
+        of::<handoff::hold::FailReport>(),
+        of::<handoff::open::CancelReport>(),
         of::<contract::Packs>(),
         of::<contract::Sound>(),
         of::<shell::CompletionsReport>(),

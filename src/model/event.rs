@@ -15,6 +15,7 @@ use super::result::{Checked, Receipt, ReplyClass, StoredResult};
 use super::run::{GateStatus, Run, RunStatus};
 use super::session::{Session, Status};
 use super::tagged::{self, Variants};
+use super::time::Time;
 use crate::words;
 
 /// Bytes up to which a user's text stands in the log itself.
@@ -177,9 +178,13 @@ events! {
     /// An attempt claimed a handoff.
     #[serde(rename = "handoff.claimed")]
     HandoffClaimed { attempt: Attempt },
-    /// A handoff waits for a claim again.
+    /// A handoff waits for a claim again: at once, or from a moment on.
     #[serde(rename = "handoff.queued")]
-    HandoffQueued { handoff: HandoffId },
+    HandoffQueued {
+        handoff: HandoffId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ready_at: Option<Time>,
+    },
     /// A handoff has no attempt left.
     #[serde(rename = "handoff.exhausted")]
     HandoffExhausted { handoff: HandoffId },
@@ -189,9 +194,18 @@ events! {
     /// A handoff has its valid result.
     #[serde(rename = "handoff.completed")]
     HandoffCompleted { handoff: HandoffId, attempt: AttemptId, result: ResultId },
+    /// A lease was made longer by its owner.
+    #[serde(rename = "lease.renewed")]
+    LeaseRenewed { attempt: AttemptId, lease: Lease },
+    /// A lease was seen to have run out: others may claim the handoff, and until one does its owner goes on.
+    #[serde(rename = "lease.expired")]
+    LeaseExpired { attempt: AttemptId },
     /// A lease that had run out was taken up again by its owner.
     #[serde(rename = "lease.revived")]
     LeaseRevived { attempt: AttemptId, lease: Lease },
+    /// A repeated claim got a new nonce for its attempt; the old one is worth nothing.
+    #[serde(rename = "attempt.renonced")]
+    AttemptRenonced { attempt: AttemptId, nonce_hash: Hash, packet_hash: Hash },
     /// An attempt ended without a valid result.
     #[serde(rename = "attempt.ended")]
     AttemptEnded { attempt: AttemptId, how: AttemptEnd, reason: Name },
@@ -288,7 +302,7 @@ pub struct Record {
     /// Its number in the one order, from 1, without gaps.
     pub seq: u64,
     /// Wall time, never earlier than the record before; for people.
-    pub at: super::time::Time,
+    pub at: Time,
     /// The operation key, where one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub op: Option<Name>,

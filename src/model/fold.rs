@@ -1,10 +1,11 @@
 //! The fold: how one event changes the state. It never refuses: history is fact.
 
-use super::event::{AttemptEnd, Event, Record};
-use super::handoff::{Attempt, AttemptState, Handoff, HandoffState};
-use super::id::{AttemptId, Id, Name, RunId, SessionId};
+use std::collections::BTreeSet;
+
+use super::event::{Event, Record};
+use super::id::{Id, JobId, Name, RunId, SessionId};
 use super::job::Job;
-use super::result::{Answer, History, Judgement, Receipt, ReplyClass, Shared, Standing, StoredResult};
+use super::result::{Answer, History, Judgement, Receipt, Shared, Standing, StoredResult};
 use super::run::{Gate, Run, RunStatus};
 use super::session::Session;
 use super::state::{Answered, Entity, Row, State, entity_key};
@@ -12,6 +13,7 @@ use super::tables::{Key, Table};
 use super::time::Time;
 
 mod effects;
+mod handoff;
 
 /// Where an event stands: its record's number, time and its own number in the record.
 #[derive(Clone, Copy)]
@@ -23,15 +25,20 @@ struct Position {
 impl State {
     /// Applies the next record. Records come in order of `seq`, without gaps.
     pub fn apply(&mut self, record: &Record) {
+        let mut questions = BTreeSet::new();
         for (index, event) in record.events.iter().enumerate() {
             let place = record.seq << 12 | (index as u64 & 0xfff);
             self.event(event, Position { place, at: record.at });
+            questions.extend(self.question_of(event));
             if let (Event::OpAnswered { answer }, Some(op), Some(req)) = (event, &record.op, &record.req) {
                 let key = Key::new(Table::Operation).text(op.as_str());
                 let answered =
                     Answered { req: *req, seq: record.seq, hash: record.hash, answer: answer.clone() };
                 self.tables.put(key, &answered);
             }
+        }
+        for question in questions {
+            self.settle(&question, record.at);
         }
         self.meta.seq = record.seq;
         self.meta.last = Some(record.hash);
@@ -91,9 +98,10 @@ impl State {
             | Event::HandoffExhausted { .. }
             | Event::HandoffCancelled { .. }
             | Event::HandoffCompleted { .. } => self.handoff_event(event, at),
-            Event::LeaseRevived { attempt, lease } => {
-                self.change(attempt, |attempt: &mut Attempt| attempt.lease = lease.clone());
-            }
+            Event::LeaseRenewed { .. }
+            | Event::LeaseExpired { .. }
+            | Event::LeaseRevived { .. }
+            | Event::AttemptRenonced { .. } => self.lease_event(event),
             Event::AttemptEnded { attempt, how, reason } => self.attempt_ended(attempt, *how, reason, at),
             Event::ReplyReceived { reply } => self.reply_received(reply),
             Event::ResultStored { .. } | Event::ResultChecked { .. } | Event::ReceiptRecorded { .. } => {
@@ -150,140 +158,12 @@ impl State {
         }
     }
 
-    fn handoff_event(&mut self, event: &Event, at: Position) {
-        match event {
-            Event::HandoffOpened { handoff } => {
-                self.tables.put(entity_key(handoff.id.as_str()), handoff);
-                self.listed(handoff, Some(&handoff.source_session), Some(&handoff.resource), at);
-                self.outstanding_again(handoff);
-            }
-            Event::HandoffClaimed { attempt } => {
-                self.tables.put(entity_key(attempt.id.as_str()), attempt);
-                let source = self.get::<Handoff>(&attempt.handoff).map(|handoff| handoff.source_session);
-                self.listed(attempt, source.as_ref(), None, at);
-                let key = Key::new(Table::Nonce).text(&attempt.nonce_hash.hex());
-                self.tables.put(key, &attempt.id);
-                self.change(&attempt.handoff, |handoff: &mut Handoff| {
-                    handoff.state = HandoffState::Claimed;
-                    handoff.number = attempt.number;
-                    handoff.attempt = Some(attempt.id.clone());
-                });
-                self.told(&attempt.fingerprint, |history| {
-                    history.opened += 1;
-                    history.active.push(attempt.id.clone());
-                });
-            }
-            Event::HandoffQueued { handoff } => {
-                self.change(handoff, |handoff: &mut Handoff| handoff.state = HandoffState::Queued);
-            }
-            Event::HandoffExhausted { handoff } => {
-                self.change(handoff, |handoff: &mut Handoff| handoff.state = HandoffState::Exhausted);
-                self.no_longer_outstanding(handoff);
-            }
-            Event::HandoffCancelled { handoff, .. } => {
-                self.change(handoff, |handoff: &mut Handoff| handoff.state = HandoffState::Cancelled);
-                self.no_longer_outstanding(handoff);
-            }
-            Event::HandoffCompleted { handoff, attempt, result } => {
-                self.change(handoff, |handoff: &mut Handoff| {
-                    handoff.state = HandoffState::Completed;
-                    handoff.result = Some(result.clone());
-                });
-                self.no_longer_outstanding(handoff);
-                self.ended(attempt, AttemptState::Completed, None, at);
-                self.change(attempt, |attempt: &mut Attempt| attempt.result = Some(result.clone()));
-            }
-            _ => {}
-        }
-    }
-
-    /// A handoff is outstanding from its opening until it is completed, exhausted or cancelled.
-    fn outstanding_again(&mut self, handoff: &Handoff) {
-        let key =
-            Key::new(Table::Outstanding).text(handoff.source_session.as_str()).text(handoff.id.as_str());
-        self.tables.put(key, &handoff.id);
-        self.expected(handoff, true);
-    }
-
-    fn no_longer_outstanding(&mut self, id: &super::id::HandoffId) {
-        if let Some(handoff) = self.get::<Handoff>(id) {
-            let key = Key::new(Table::Outstanding).text(handoff.source_session.as_str()).text(id.as_str());
-            self.tables.delete(&key);
-            self.expected(&handoff, false);
-        }
-    }
-
-    /// The newest run of the source session expects the handoff's answer, or no longer does.
-    fn expected(&mut self, handoff: &Handoff, expected: bool) {
-        let run = self.get::<Session>(&handoff.source_session).and_then(|session| session.run);
-        if let Some(run) = run {
-            self.change::<Run>(&run, |run| {
-                if expected {
-                    run.pending.handoffs.insert(handoff.id.clone());
-                } else {
-                    run.pending.handoffs.remove(&handoff.id);
-                }
-            });
-        }
-    }
-
-    fn attempt_ended(&mut self, id: &AttemptId, how: AttemptEnd, reason: &Name, at: Position) {
-        let state = match how {
-            AttemptEnd::Failed => AttemptState::Failed,
-            AttemptEnd::Released => AttemptState::Released,
-            AttemptEnd::Superseded => AttemptState::Superseded,
-            AttemptEnd::Revoked => AttemptState::Revoked,
-        };
-        self.ended(id, state, Some(reason), at);
-        if let Some(attempt) = self.get::<Attempt>(id) {
-            self.told(&attempt.fingerprint, |history| match how {
-                AttemptEnd::Failed => {}
-                AttemptEnd::Released => history.released += 1,
-                AttemptEnd::Superseded => history.expired += 1,
-                AttemptEnd::Revoked => history.cancelled += 1,
-            });
-        }
-    }
-
-    fn ended(&mut self, id: &AttemptId, state: AttemptState, reason: Option<&Name>, at: Position) {
-        self.change(id, |attempt: &mut Attempt| {
-            attempt.state = state;
-            attempt.ended_at = Some(at.at);
-            attempt.reason = reason.cloned();
-        });
-        if let Some(attempt) = self.get::<Attempt>(id) {
-            self.told(&attempt.fingerprint, |history| history.active.retain(|active| active != id));
-        }
-    }
-
-    fn reply_received(&mut self, reply: &super::event::Reply) {
-        self.change(&reply.attempt, |attempt: &mut Attempt| {
-            if reply.class == ReplyClass::SemanticInvalid {
-                attempt.invalid += 1;
-            }
-        });
-        let Some(attempt) = self.get::<Attempt>(&reply.attempt) else { return };
-        self.told(&attempt.fingerprint, |history| {
-            match reply.class {
-                ReplyClass::SemanticInvalid => history.invalid += 1,
-                ReplyClass::ExecutionFailed => history.cannot_judge += 1,
-                ReplyClass::Late => history.late += 1,
-                ReplyClass::Conflict => history.conflicts += 1,
-                ReplyClass::Valid => {}
-            }
-            for verdict in reply.verdict.iter().chain(&reply.others) {
-                if !history.verdicts.contains(verdict) {
-                    history.verdicts.push(verdict.clone());
-                }
-            }
-        });
-    }
-
     fn result_event(&mut self, event: &Event, at: Position) {
         match event {
             Event::ResultStored { result } => {
                 self.tables.put(entity_key(result.id.as_str()), result);
                 self.listed(result, Some(&result.provenance.source_session), None, at);
+                self.about(&result.job, result, at);
                 self.tables.put(Key::new(Table::Answer).text(&result.blob.hex()), &result.id);
             }
             Event::ResultChecked { result, checked } => {
@@ -362,6 +242,11 @@ impl State {
             let key = Key::new(Table::Resource).text(resource.as_str()).text(word).number(at.place);
             self.tables.put(key, &row);
         }
+    }
+
+    fn about<T: Entity>(&mut self, job: &JobId, entity: &T, at: Position) {
+        let key = Key::new(Table::Job).text(job.as_str()).text(T::Id::KIND.word()).number(at.place);
+        self.tables.put(key, &Row { id: entity.id().as_str().to_owned(), place: at.place });
     }
 
     fn member(&mut self, session: &SessionId, word: &str, id: &str, at: Position) {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::hash::Hash;
 use super::id::{AttemptId, HandoffId, JobId, Name, ResultId, SessionId};
-use super::job::{Family, ResultScope};
+use super::job::{Execution, Family, Grade, ResultScope};
 use super::run::ManifestEntry;
 use super::session::Role;
 use super::time::{Moment, Time};
@@ -61,17 +61,25 @@ words! {
         Human = "human",
         /// A local agent that is handed one JSON document.
         Agent = "agent",
+        /// A worker that claimed the work from the queue.
+        Worker = "worker",
     }
 }
 
 impl Transport {
-    /// The family that a relay by this transport belongs to.
+    /// The family that an attempt by this transport belongs to, unless it says another.
     pub fn family(self) -> Family {
         match self {
             Transport::Chat => Family::PeerChat,
             Transport::Human => Family::Human,
             Transport::Agent => Family::LocalAgent,
+            Transport::Worker => Family::ServiceJob,
         }
+    }
+
+    /// Whether a person carries packet and answer: such an attempt outlives an invalid paste.
+    pub fn is_relay(self) -> bool {
+        self != Transport::Worker
     }
 }
 
@@ -111,6 +119,18 @@ pub struct Handoff {
     pub context_policy: ContextPolicy,
     /// What the work may touch.
     pub permissions: Permissions,
+    /// Who goes first in the queue: 9 before 0, the oldest first among equals.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub priority: u8,
+    /// Which workers may have it: the terms of its job, as [`terms`] writes them.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub terms: String,
+    /// Before when it is not to be claimed: its opener's wish, or a pause after a failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready_at: Option<Time>,
+    /// Attempts at it that failed.
+    #[serde(default, skip_serializing_if = "is_none_failed")]
+    pub failures: u32,
     /// Attempts that the question may have, over all its handoffs.
     pub max_attempts: u32,
     /// How long a lease lasts, in milliseconds.
@@ -128,6 +148,33 @@ pub struct Handoff {
     /// When it was opened.
     pub opened_at: Time,
 }
+
+fn is_zero(priority: &u8) -> bool {
+    *priority == 0
+}
+
+fn is_none_failed(failures: &u32) -> bool {
+    *failures == 0
+}
+
+/// The terms of a job that decide which worker may claim it, in one word: one letter a family, in the
+/// contract's order, and the grade. Handoffs of equal terms queue together.
+pub fn terms(execution: &Execution) -> String {
+    let letters = Family::ALL.iter().zip('a'..).filter(|(family, _)| execution.families.contains(family));
+    letters.map(|(_, letter)| letter).chain(['-']).collect::<String>() + execution.min_grade.word()
+}
+
+/// Whether terms, as [`terms`] writes them, allow a family whose answers are at best of a grade.
+pub fn terms_allow(terms: &str, family: Family, best: Grade) -> bool {
+    let Some((letters, grade)) = terms.split_once('-') else { return false };
+    let mut known = Family::ALL.iter().zip('a'..);
+    let letter = known.find(|(known, _)| **known == family).map(|(_, letter)| letter);
+    letter.is_some_and(|letter| letters.contains(letter))
+        && grade.parse::<Grade>().is_ok_and(|grade| grade <= best)
+}
+
+/// What wall clocks of two boots may differ by.
+const WALL_GRACE_MS: i64 = 30_000;
 
 /// How long an attempt is protected from reclaim, by each clock that may be asked later.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -159,10 +206,31 @@ impl Lease {
         }
     }
 
+    /// When it ends by its own boot clock, in milliseconds.
+    pub fn boottime_end(&self) -> u64 {
+        self.boottime_ms.saturating_add(self.ttl_ms)
+    }
+
+    /// From when it counts as over by the wall clock of another boot or machine, in milliseconds.
+    pub fn wall_end(&self) -> i64 {
+        let length = i64::try_from(self.ttl_ms).unwrap_or(i64::MAX);
+        self.wall.millis().saturating_add(length).saturating_add(WALL_GRACE_MS)
+    }
+
+    /// The machine, boot and time namespace whose boot clock it runs by, as one word.
+    pub fn clock(&self) -> String {
+        clock(&self.machine, &self.boot_id, &self.namespace)
+    }
+
     /// When it ends by the wall clock, for people.
     pub fn expires_at(&self) -> Time {
         self.wall.plus_millis(self.ttl_ms)
     }
+}
+
+/// The one word for a machine, boot and time namespace.
+pub fn clock(machine: &str, boot_id: &str, namespace: &str) -> String {
+    Hash::of_parts(&[machine, boot_id, namespace]).hex()[..16].to_owned()
 }
 
 /// One try at a handoff.
@@ -182,6 +250,12 @@ pub struct Attempt {
     pub worker_session: SessionId,
     /// How packet and answer travel.
     pub transport: Transport,
+    /// The family that it belongs to, where the transport alone does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub family: Option<Family>,
+    /// The name that its worker gave: it proves nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<Name>,
     /// BLAKE3 of the nonce; the nonce itself is in no record.
     pub nonce_hash: Hash,
     /// BLAKE3 of the packet.
@@ -190,6 +264,9 @@ pub struct Attempt {
     pub context_manifest: Vec<ManifestEntry>,
     /// Its lease.
     pub lease: Lease,
+    /// Whether the lease was seen to have run out, so that others may claim.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lapsed: bool,
     /// When it was claimed.
     pub claimed_at: Time,
     /// Its state.
@@ -206,4 +283,41 @@ pub struct Attempt {
     /// Why it ended, in a word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Name>,
+}
+
+impl Attempt {
+    /// The family that it belongs to.
+    pub fn family(&self) -> Family {
+        self.family.unwrap_or_else(|| self.transport.family())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::job::{Cost, Locality};
+
+    #[test]
+    fn terms_tell_the_families_and_the_grade() {
+        let execution = Execution {
+            independent: true,
+            min_grade: Grade::Declared,
+            families: vec![Family::ServiceJob, Family::PeerChat],
+            models: Vec::new(),
+            interactive: true,
+            cost: vec![Cost::Free],
+            locality: Locality::Any,
+        };
+        let terms = terms(&execution);
+        assert_eq!(terms, "ag-declared");
+        for (family, best, allowed) in [
+            (Family::ServiceJob, Grade::Declared, true),
+            (Family::PeerChat, Grade::Attested, true),
+            (Family::ServiceJob, Grade::None, false),
+            (Family::LocalAgent, Grade::Attested, false),
+        ] {
+            assert_eq!(terms_allow(&terms, family, best), allowed, "{family} {best}");
+        }
+        assert!(!terms_allow("", Family::ServiceJob, Grade::Attested));
+    }
 }

@@ -12,6 +12,7 @@ pub mod hash;
 pub mod id;
 pub mod job;
 pub mod json;
+pub mod queue;
 pub mod result;
 pub mod run;
 pub mod session;

@@ -9,7 +9,7 @@ use super::check::Check;
 use super::handoff::Transport;
 use super::hash::Hash;
 use super::id::{AttemptId, HandoffId, JobId, Name, ReceiptId, ResultId, SessionId};
-use super::job::{Family, Grade, ResultScope, Verdict};
+use super::job::{Execution, Family, Grade, ResultScope, Verdict};
 use super::time::Time;
 use crate::words;
 
@@ -130,6 +130,17 @@ pub struct Answer {
     pub model: Option<String>,
     /// What it is good for.
     pub standing: Standing,
+}
+
+impl Answer {
+    /// Whether it meets the terms of a job, so that it counts against asking again.
+    pub fn meets(&self, execution: &Execution) -> bool {
+        let model = || self.model.clone().unwrap_or_default();
+        self.standing != Standing::Surplus
+            && self.grade >= execution.min_grade
+            && execution.families.contains(&self.family)
+            && (execution.models.is_empty() || execution.models.contains(&model()))
+    }
 }
 
 /// What has happened to one question over all its handoffs; stands in every receipt.

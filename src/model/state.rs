@@ -134,6 +134,12 @@ impl State {
         self.tables.bytes(&entity_key(id)).map(|bytes| Hash::of(&bytes))
     }
 
+    /// A row by the bytes of its key.
+    #[cfg(test)]
+    pub(crate) fn value_bytes(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.tables.value(key).map(std::borrow::Cow::into_owned)
+    }
+
     /// The entity of any kind as JSON.
     pub fn value(&self, id: &str) -> Option<Value> {
         self.tables.get(&entity_key(id))
@@ -168,6 +174,16 @@ impl State {
         before: Option<u64>,
     ) -> impl Iterator<Item = Row> + use<'_> {
         self.rows(Key::new(Table::Resource).text(resource.as_str()).text(kind.word()), before)
+    }
+
+    /// Ids of a kind that are about a job, newest first.
+    pub fn of_job(
+        &self,
+        job: &JobId,
+        kind: IdKind,
+        before: Option<u64>,
+    ) -> impl Iterator<Item = Row> + use<'_> {
+        self.rows(Key::new(Table::Job).text(job.as_str()).text(kind.word()), before)
     }
 
     fn rows(&self, prefix: Key, before: Option<u64>) -> impl Iterator<Item = Row> + use<'_> {

@@ -22,10 +22,20 @@ pub enum Table {
     Member = b'm' as isize,
     /// Ids by resource and kind, in order of their making.
     Resource = b'r' as isize,
+    /// Ids by job and kind, in order of their making.
+    Job = b'w' as isize,
     /// Sessions that are not ended and are nobody's worker.
     Open = b'o' as isize,
     /// Open handoffs by source session.
     Outstanding = b'h' as isize,
+    /// Handoffs that can be claimed, by class, filter, terms, priority and age.
+    Ready = b'y' as isize,
+    /// Handoffs that can be claimed later, by class and moment.
+    Waiting = b'd' as isize,
+    /// Running leases by class and clock, soonest end first.
+    Lease = b'l' as isize,
+    /// Handoffs whose question is still to be answered, by question.
+    Asked = b'u' as isize,
     /// Attempt by nonce hash.
     Nonce = b'n' as isize,
     /// History by fingerprint.
@@ -41,7 +51,7 @@ pub enum Table {
     /// Answer by operation key.
     Operation = b'p' as isize,
     /// Effects by key, by session while open, by path and by receipt.
-    Effect = b'w' as isize,
+    Effect = b'z' as isize,
     /// Counters.
     Meta = b'c' as isize,
 }
@@ -203,6 +213,33 @@ impl Tables {
         let end = before.map_or_else(|| prefix.after_all(), |key| Bound::Excluded(key.0.clone()));
         self.range(Bound::Included(prefix.0.clone()), end, true)
             .filter_map(|(_, bytes)| serde_json::from_slice(&bytes).ok())
+    }
+
+    /// The values whose keys go on behind `prefix` with a number up to `last`, first to last.
+    pub fn scan_to<'a, T: DeserializeOwned>(
+        &'a self,
+        prefix: &Key,
+        last: u64,
+    ) -> impl Iterator<Item = T> + use<'a, T> {
+        self.range(Bound::Included(prefix.0.clone()), prefix.clone().number(last).after_all(), false)
+            .filter_map(|(_, bytes)| serde_json::from_slice(&bytes).ok())
+    }
+
+    /// The different texts that follow a prefix, one lookup each.
+    pub fn texts(&self, prefix: &Key) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut from = Bound::Included(prefix.0.clone());
+        while let Some((key, _)) = self.range(from, prefix.after_all(), false).next() {
+            let rest = &key[prefix.0.len()..];
+            let text = rest.split_first().and_then(|(length, rest)| rest.get(..usize::from(*length)));
+            let Some(text) = text.and_then(|text| std::str::from_utf8(text).ok()) else { break };
+            from = match prefix.clone().text(text).after_all() {
+                Bound::Excluded(next) => Bound::Included(next),
+                other => other,
+            };
+            found.push(text.to_owned());
+        }
+        found
     }
 
     /// All rows, first to last.

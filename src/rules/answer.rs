@@ -141,7 +141,7 @@ fn facts<'a>(arrival: &'a Arrival<'_>, claim: &Claim, nonce_returned: bool) -> i
         worker: &arrival.worker,
         frozen_by: &arrival.job.frozen_by,
         nonce_returned,
-        named: claim.named(arrival.attempt.transport),
+        named: claim.named(&arrival.attempt),
     }
 }
 
@@ -217,7 +217,7 @@ fn valid(
     let checked = Checked { standing, verdict, grade, checks };
     let reply = received(&arrival, ReplyClass::Valid, None, checked.verdict.value.clone());
     let mut events = Vec::new();
-    if lease::has_expired(&arrival.attempt.lease, &turn.now) {
+    if arrival.attempt.lapsed || lease::has_expired(&arrival.attempt.lease, &turn.now) {
         let lease = Lease::starting(&turn.now, arrival.attempt.lease.ttl_ms);
         events.push(Event::LeaseRevived { attempt: arrival.attempt.id.clone(), lease });
     }
@@ -268,11 +268,11 @@ fn stored(turn: &mut Turn<'_>, arrival: &Arrival<'_>, claim: &Claim) -> Result<S
             handoff: arrival.handoff.id.clone(),
             attempt: arrival.attempt.id.clone(),
             transport: arrival.attempt.transport,
-            family: arrival.attempt.transport.family(),
+            family: arrival.attempt.family(),
             provider: claim.provider.clone(),
             model_requested: None,
             model_served: claim.model.clone(),
-            name: claim.name.clone(),
+            name: claim.name.clone().or_else(|| arrival.attempt.worker.as_ref().map(ToString::to_string)),
             scope: claim.scope.as_deref().and_then(|scope| scope.parse().ok()),
             normalisation: extracted.map(steps).unwrap_or_default(),
         },

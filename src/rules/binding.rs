@@ -172,10 +172,11 @@ impl Claim {
         canonical(&body)
     }
 
-    /// Who answered, as stated, in the words of a transport; `None` where the blank was left.
-    pub fn named(&self, transport: Transport) -> Option<String> {
-        match transport {
+    /// Who answered, as stated, in the words of the attempt's transport; `None` where the blank was left.
+    pub fn named(&self, attempt: &Attempt) -> Option<String> {
+        match attempt.transport {
             Transport::Human => self.name.clone(),
+            Transport::Worker => attempt.worker.as_ref().map(ToString::to_string),
             Transport::Chat | Transport::Agent => match (&self.provider, &self.model) {
                 (Some(provider), Some(model)) => Some(format!("{provider} {model}")),
                 _ => None,
@@ -328,20 +329,21 @@ fn leakage_check(claim: &Claim, frozen: &FrozenJob) -> Check {
 }
 
 fn provenance_check(claim: &Claim, against: &Against<'_>) -> Check {
-    let transport = against.attempt.transport;
-    let family = transport.family();
-    let wanted = match transport {
+    let family = against.attempt.family();
+    let wanted = match against.attempt.transport {
         Transport::Human => "a name",
+        Transport::Worker => "a worker's name",
         Transport::Chat | Transport::Agent => "provider and model",
     };
     let mut faults = Vec::new();
-    if claim.named(transport).is_none() {
+    let named = claim.named(against.attempt);
+    if named.is_none() {
         faults.push(format!("{wanted} not given"));
     }
     if !against.frozen.execution.families.contains(&family) {
         faults.push(format!("family {family} is not allowed"));
     }
-    let got = or(&faults, &claim.named(transport).unwrap_or_default());
+    let got = or(&faults, &named.unwrap_or_default());
     Check::new("provenance", faults.is_empty(), format!("{wanted}, by {family}"), got)
 }
 

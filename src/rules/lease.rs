@@ -7,11 +7,11 @@ use crate::error::{Error, Kind, Result};
 use crate::model::event::{AttemptEnd, Event};
 use crate::model::handoff::{Attempt, AttemptState, Handoff, HandoffState, Lease, Transport};
 use crate::model::id::{HandoffId, Name, ResultId};
-use crate::model::job::{Execution, Family, Job};
-use crate::model::result::{Answer, History, Standing, StoredResult};
+use crate::model::job::{Family, Grade, Job};
+use crate::model::result::{Answer, History, StoredResult};
 use crate::model::session::{Session, Status};
 use crate::model::state::State;
-use crate::model::time::Moment;
+use crate::model::time::{Moment, Time};
 
 /// How long a relay is protected from reclaim.
 pub const RELAY_TTL_MS: u64 = 7 * 24 * 60 * 60 * 1000;
@@ -19,8 +19,6 @@ pub const RELAY_TTL_MS: u64 = 7 * 24 * 60 * 60 * 1000;
 pub const RELAY_MAX_ATTEMPTS: u32 = 10;
 /// Invalid replies after which a relay's attempt fails.
 pub const MAX_INVALID: u32 = 5;
-/// What wall clocks of two boots may differ by.
-const WALL_GRACE_MS: i64 = 30_000;
 
 /// Whether a lease has run out, so that others may reclaim.
 ///
@@ -30,25 +28,14 @@ pub fn has_expired(lease: &Lease, now: &Moment) -> bool {
     let same_boot =
         lease.machine == now.machine && lease.boot_id == now.boot_id && lease.namespace == now.namespace;
     if same_boot {
-        return now.boottime_ms >= lease.boottime_ms.saturating_add(lease.ttl_ms);
+        return now.boottime_ms >= lease.boottime_end();
     }
-    let passed = now.wall.millis().saturating_sub(lease.wall.millis());
-    let length = i64::try_from(lease.ttl_ms).unwrap_or(i64::MAX);
-    passed >= length.saturating_add(WALL_GRACE_MS)
-}
-
-/// Whether an answer meets the terms of a job, so that it counts against asking again.
-pub fn counts(answer: &Answer, execution: &Execution) -> bool {
-    let model = || answer.model.clone().unwrap_or_default();
-    answer.standing != Standing::Surplus
-        && answer.grade >= execution.min_grade
-        && execution.families.contains(&answer.family)
-        && (execution.models.is_empty() || execution.models.contains(&model()))
+    now.wall.millis() >= lease.wall_end()
 }
 
 /// The answer that closes a question for a job, if there is one.
 pub fn closing<'a>(history: &'a History, job: &Job) -> Option<&'a Answer> {
-    history.answers.iter().find(|answer| counts(answer, &job.execution))
+    history.answers.iter().find(|answer| answer.meets(&job.execution))
 }
 
 /// What a wish to ask a question meets.
@@ -59,8 +46,10 @@ pub struct Asked<'a> {
     pub history: &'a History,
     /// The question's active attempts.
     pub active: &'a [Attempt],
-    /// The asking session's own open handoff of this job.
+    /// The handoff that is asked by, where there is one.
     pub own: Option<&'a Handoff>,
+    /// Attempts that the question may have, over all its handoffs.
+    pub limit: u32,
     /// The moment.
     pub now: &'a Moment,
     /// Where the gate of an answer is looked up.
@@ -89,22 +78,15 @@ pub fn admit(asked: &Asked<'_>) -> Result<Admission> {
         return Err(already_judged(asked.state, asked.job, answer));
     }
     let own = |attempt: &&Attempt| asked.own.is_some_and(|handoff| handoff.id == attempt.handoff);
-    let live = |attempt: &&Attempt| !has_expired(&attempt.lease, asked.now);
+    let live = |attempt: &&Attempt| !attempt.lapsed && !has_expired(&attempt.lease, asked.now);
     if let Some(elsewhere) = asked.active.iter().find(|attempt| live(attempt) && !own(attempt)) {
-        return Err(Error::new(Kind::UnderReview, format!("job {} is under review elsewhere", asked.job.id))
-            .because(format!(
-                "attempt {} of handoff {} is open until {}",
-                elsewhere.id,
-                elsewhere.handoff,
-                elsewhere.lease.expires_at()
-            ))
-            .details(serde_json::json!({"attempt": elsewhere.id, "handoff": elsewhere.handoff})));
+        return Err(under_review(elsewhere, asked.job));
     }
     let mine = asked.active.iter().find(own);
     match mine {
         Some(attempt) if live(&attempt) => Ok(Admission::Again(Box::new(attempt.clone()))),
         _ => {
-            let limit = asked.own.map_or(RELAY_MAX_ATTEMPTS, |handoff| handoff.max_attempts);
+            let limit = asked.limit;
             if asked.history.opened >= limit {
                 return Err(Error::new(
                     Kind::Exhausted,
@@ -115,6 +97,14 @@ pub fn admit(asked: &Asked<'_>) -> Result<Admission> {
             Ok(Admission::New { overtaken: mine.cloned().map(Box::new) })
         }
     }
+}
+
+/// The refusal to ask a question that is out.
+pub fn under_review(attempt: &Attempt, job: &Job) -> Error {
+    let Attempt { id, handoff, lease, .. } = attempt;
+    Error::new(Kind::UnderReview, format!("job {} is under review elsewhere", job.id))
+        .because(format!("attempt {id} of handoff {handoff} is open until {}", lease.expires_at()))
+        .details(serde_json::json!({"attempt": id, "handoff": handoff}))
 }
 
 /// What leads on from an answer: its gate applies it, or has done so and only another text is asked about.
@@ -143,8 +133,16 @@ fn already_judged(state: &State, job: &Job, answer: &Answer) -> Error {
 /// # Errors
 /// `execution_unavailable`, with every reason.
 pub fn transport_allowed(job: &Job, transport: Transport) -> Result<()> {
+    // A relay states its reviewer and binds it by nonce; it can prove no more.
+    family_allowed(job, transport.family(), true, Grade::Declared)
+}
+
+/// Refuses a family that the job's own terms exclude, or whose answers cannot be of the grade they want.
+///
+/// # Errors
+/// `execution_unavailable`, with every reason.
+pub fn family_allowed(job: &Job, family: Family, relayed: bool, best: Grade) -> Result<()> {
     let execution = &job.execution;
-    let family = transport.family();
     let mut reasons = Vec::new();
     if !execution.families.contains(&family) {
         let allowed: Vec<&str> = execution.families.iter().map(|family| family.word()).collect();
@@ -153,14 +151,14 @@ pub fn transport_allowed(job: &Job, transport: Transport) -> Result<()> {
     if matches!(family, Family::PeerChat | Family::Human) && !execution.interactive {
         reasons.push("interactive is false, and a relay needs a person".to_owned());
     }
-    // A relay states its reviewer and binds it by nonce; it can prove no more.
-    if execution.min_grade > crate::model::job::Grade::Declared {
-        reasons.push(format!("min_grade is {}, and a relay is at best declared", execution.min_grade));
+    if execution.min_grade > best {
+        let what = if relayed { "a relay" } else { "a worker that claims" };
+        reasons.push(format!("min_grade is {}, and {what} is at best {best}", execution.min_grade));
     }
     if reasons.is_empty() {
         return Ok(());
     }
-    Err(Error::new(Kind::ExecutionUnavailable, format!("job {} may not be answered by {transport}", job.id))
+    Err(Error::new(Kind::ExecutionUnavailable, format!("job {} may not be answered by {family}", job.id))
         .because(reasons.join("; ")))
 }
 
@@ -219,15 +217,28 @@ pub fn fail(
     handoff: &Handoff,
     history: &History,
     reason: &Name,
+    ready_at: Option<Time>,
 ) -> Result<Vec<Event>> {
-    let next = if history.opened >= handoff.max_attempts {
-        Event::HandoffExhausted { handoff: handoff.id.clone() }
-    } else {
-        Event::HandoffQueued { handoff: handoff.id.clone() }
-    };
     let mut events = end(state, attempt, AttemptEnd::Failed, reason)?;
-    events.push(next);
+    events.push(next(handoff, history, ready_at));
     Ok(events)
+}
+
+/// Where a handoff goes when its attempt is over without a result.
+pub fn state_after(handoff: &Handoff, history: &History) -> HandoffState {
+    match history.opened >= handoff.max_attempts {
+        true => HandoffState::Exhausted,
+        false => HandoffState::Queued,
+    }
+}
+
+/// The event that takes it there.
+pub fn next(handoff: &Handoff, history: &History, ready_at: Option<Time>) -> Event {
+    let handoff_id = handoff.id.clone();
+    match state_after(handoff, history) {
+        HandoffState::Exhausted => Event::HandoffExhausted { handoff: handoff_id },
+        _ => Event::HandoffQueued { handoff: handoff_id, ready_at },
+    }
 }
 
 /// The openly taken way out: a handoff is cancelled and its active attempt revoked.
@@ -296,7 +307,6 @@ pub fn same_gate(handoff: &HandoffId, held: &Name, asked: Option<&Name>) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::time::Time;
 
     fn moment(boot: &str, boottime_ms: u64, wall_ms: i64) -> Moment {
         Moment {

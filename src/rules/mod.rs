@@ -3,13 +3,17 @@
 //! answer; a check gives a list and never stops at the first failure.
 
 pub mod answer;
+pub mod attempt;
 pub mod binding;
 pub mod bindings;
 pub mod blind;
 pub mod checkpoint;
+pub mod claim;
 pub mod effect;
 pub mod fingerprint;
 pub mod freeze;
+pub mod handoff;
+pub mod holding;
 pub mod independence;
 pub mod intake;
 pub mod jobfile;

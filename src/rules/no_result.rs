@@ -3,6 +3,7 @@
 
 use super::answer::{Arrival, Bound, bound, readable, received};
 use super::binding::{self, Claim};
+use super::holding::pause_ms;
 use super::intake::IntakeFault;
 use super::lease;
 use super::refusal::{binding_error, intake_error, surplus};
@@ -56,23 +57,27 @@ fn one_more_invalid(
 ) -> Result<Decision<Bound>> {
     let mut events = vec![Event::ReplyReceived { reply }];
     let used = arrival.attempt.invalid + 1;
-    let error = if used >= lease::MAX_INVALID {
-        let reason = word("too_many_invalid")?;
-        events.extend(lease::fail(
-            turn.state,
-            &arrival.attempt,
-            &arrival.handoff,
-            &arrival.history,
-            &reason,
-        )?);
-        error.fix(format!(
-            "attempt {} ends after {used} invalid replies; nf packet opens another",
-            arrival.attempt.id
-        ))
-    } else {
-        error
-    };
-    Ok(Decision::refused(events, error))
+    let id = &arrival.attempt.id;
+    if !arrival.attempt.transport.is_relay() {
+        // Nobody pastes again: a worker that gave no sound answer has failed.
+        events.extend(failed(turn, arrival, "semantic_invalid")?);
+        let fix = format!("attempt {id} has failed; nf handoff claim begins another once its pause is over");
+        return Ok(Decision::refused(events, error.fix(fix)));
+    }
+    if used < lease::MAX_INVALID {
+        return Ok(Decision::refused(events, error));
+    }
+    events.extend(failed(turn, arrival, "too_many_invalid")?);
+    let fix = format!("attempt {id} ends after {used} invalid replies; nf packet opens another");
+    Ok(Decision::refused(events, error.fix(fix)))
+}
+
+/// The attempt fails. A worker's handoff pauses before it can be claimed again; a person may ask at once.
+fn failed(turn: &Turn<'_>, arrival: &Arrival<'_>, reason: &str) -> Result<Vec<Event>> {
+    let Arrival { attempt, handoff, history, .. } = arrival;
+    let pause = || turn.at().plus_millis(pause_ms(handoff.failures));
+    let ready_at = (!attempt.transport.is_relay()).then(pause);
+    lease::fail(turn.state, attempt, handoff, history, &word(reason)?, ready_at)
 }
 
 pub(super) fn cannot_judge(
@@ -83,8 +88,7 @@ pub(super) fn cannot_judge(
     let mut reply = received(arrival, ReplyClass::ExecutionFailed, Some("cannot_judge".to_owned()), None);
     reply.said = claim.reason.as_deref().map(|said| turn.text(said));
     let mut events = vec![Event::ReplyReceived { reply }];
-    let reason = word("cannot_judge")?;
-    events.extend(lease::fail(turn.state, &arrival.attempt, &arrival.handoff, &arrival.history, &reason)?);
+    events.extend(failed(turn, arrival, "cannot_judge")?);
     let said = claim.reason.clone().unwrap_or_else(|| "no reason given".to_owned());
     let error = Error::new(Kind::ExecutionFailed, "the reviewer could not judge; this is no verdict")
         .because(format!("cannot_judge: {said}"))

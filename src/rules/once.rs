@@ -54,7 +54,7 @@ impl Evidence {
             frozen_by: &self.job.frozen_by,
             // The result exists because its attempt's nonce came back.
             nonce_returned: self.attempt.result.as_ref() == Some(&self.result.id),
-            named: claim.named(self.attempt.transport),
+            named: claim.named(&self.attempt),
         }
     }
 

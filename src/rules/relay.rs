@@ -1,23 +1,22 @@
 //! A relay: the packet leaves, by hand, and the session waits (session-runtime contract, 09). Opening,
 //! claiming and waiting are one batch.
 
-use super::checkpoint::{self, Saved};
+use super::attempt::{self, Asking, Claimant};
 use super::freeze::FrozenJob;
+use super::handoff::{self, Terms};
 use super::lease::{self, Admission, Asked};
 use super::lifecycle::Course;
-use super::packet::{self, Packet};
-use super::session::{Spec, create};
 use crate::error::{Error, Kind, Result};
-use crate::model::checkpoint::{Bindings, Boundary, CheckpointPending};
+use crate::model::checkpoint::{Bindings, Boundary};
 use crate::model::decision::{Decision, Turn};
-use crate::model::event::{AttemptEnd, Event};
-use crate::model::handoff::{Attempt, AttemptState, ContextPolicy, Handoff, HandoffState, Lease, Transport};
+use crate::model::event::AttemptEnd;
+use crate::model::handoff::{Attempt, Handoff, Transport};
 use crate::model::hash::Hash;
 use crate::model::id::{AttemptId, HandoffId, JobId, Name, SessionId, word};
 use crate::model::job::Job;
 use crate::model::result::History;
-use crate::model::run::{GateStatus, ManifestEntry, Run};
-use crate::model::session::{Host, MemoryPolicy, ResumePolicy, Role, Session, Status};
+use crate::model::run::Run;
+use crate::model::session::{Role, Session, Status};
 
 /// Everything that a relay is decided on.
 pub struct Relay<'a> {
@@ -86,6 +85,7 @@ pub fn send(turn: &mut Turn<'_>, relay: Relay<'_>) -> Result<Decision<Sent>> {
         history: &relay.history,
         active: &relay.active,
         own: relay.own.as_ref(),
+        limit: relay.own.as_ref().map_or(lease::RELAY_MAX_ATTEMPTS, |own| own.max_attempts),
         now: &now,
         state: turn.state,
     };
@@ -138,29 +138,29 @@ fn open(turn: &mut Turn<'_>, relay: Relay<'_>, overtaken: Option<&Attempt>) -> R
     let handoff = match relay.own {
         Some(own) => own,
         None => {
-            let gate = relay.gate.map_or_else(|| lease::default_gate(relay.job), Ok)?;
-            let handoff = opened(turn, &course.session, relay.job, relay.transport, gate)?;
-            course.events.push(Event::HandoffOpened { handoff: handoff.clone() });
-            if let Some(run) = &mut course.run {
-                run.pending.handoffs.insert(handoff.id.clone());
-            }
+            let terms = terms(relay.transport, relay.gate);
+            let handoff = handoff::made(turn, &course.session, relay.job, terms)?;
+            handoff::announce(&mut course, &handoff);
             handoff
         }
     };
-    let nonce = turn.nonce()?;
-    let packet = packet::render(
-        &Packet {
-            job: relay.frozen,
-            artifacts: relay.artifacts,
-            handoff: &handoff.id,
-            nonce: &nonce,
-            source: &course.session.id,
-        },
-        relay.transport,
-    );
-    let attempt = claimed(turn, &mut course, &handoff, relay.frozen, relay.transport, (&nonce, &packet))?;
-    gate_pending(&mut course, &handoff);
-    wait(turn, &mut course, &handoff, relay.transport, relay.bindings)?;
+    let claimant = Claimant {
+        transport: relay.transport,
+        family: None,
+        worker: None,
+        session: None,
+        ttl_ms: lease::RELAY_TTL_MS,
+    };
+    let asking = Asking { source: &course.session, frozen: relay.frozen, artifacts: relay.artifacts };
+    let mut begun = Vec::new();
+    let (attempt, packet, _) = attempt::begin(turn, &mut begun, &handoff, &asking, claimant)?;
+    course.events.append(&mut begun);
+    handoff::gate_pending(&mut course, &handoff);
+    let waits = match relay.transport {
+        Transport::Agent | Transport::Worker => (Some(Status::AwaitingExternal), Boundary::ExternalWait),
+        Transport::Chat | Transport::Human => (Some(Status::AwaitingUser), Boundary::UserWait),
+    };
+    handoff::save(turn, &mut course, &handoff, waits, relay.bindings)?;
     let sent = Sent {
         handoff: handoff.id,
         attempt: attempt.id.clone(),
@@ -176,134 +176,11 @@ fn open(turn: &mut Turn<'_>, relay: Relay<'_>, overtaken: Option<&Attempt>) -> R
     Ok(Decision { events: course.events, packet: Some((attempt.id, packet)), outcome: Ok(sent) })
 }
 
-fn opened(
-    turn: &mut Turn<'_>,
-    session: &Session,
-    job: &Job,
-    transport: Transport,
-    gate: Name,
-) -> Result<Handoff> {
-    let target_class = match transport {
+/// A relay's own terms: a person carries it, so it has more time and more attempts.
+fn terms(transport: Transport, gate: Option<Name>) -> Terms {
+    let class = match transport {
         Transport::Human => Role::HumanReviewer,
-        Transport::Chat | Transport::Agent => Role::SemanticReviewer,
+        Transport::Chat | Transport::Agent | Transport::Worker => Role::SemanticReviewer,
     };
-    Ok(Handoff {
-        id: turn.id()?,
-        job: job.id.clone(),
-        fingerprint: job.fingerprint.clone(),
-        source_session: session.id.clone(),
-        target_class,
-        resource: session.resource.clone(),
-        gate,
-        context_policy: ContextPolicy::PacketOnly,
-        permissions: crate::model::handoff::Permissions { result_scope: job.result_scope },
-        max_attempts: lease::RELAY_MAX_ATTEMPTS,
-        ttl_ms: lease::RELAY_TTL_MS,
-        state: HandoffState::Queued,
-        number: 0,
-        attempt: None,
-        result: None,
-        opened_at: turn.at(),
-    })
-}
-
-fn claimed(
-    turn: &mut Turn<'_>,
-    course: &mut Course,
-    handoff: &Handoff,
-    frozen: &FrozenJob,
-    transport: Transport,
-    (nonce, packet): (&str, &str),
-) -> Result<Attempt> {
-    let id: AttemptId = turn.id()?;
-    let mut life = create(turn, worker(&course.session, handoff, &id, transport))?;
-    let worker_session = life.session.id.clone();
-    life.go(Status::Running)?;
-    course.events.append(&mut life.events);
-    let manifest = frozen.artifacts().into_iter().filter_map(|artifact| {
-        Some(ManifestEntry { name: artifact.name.parse().ok()?, path: None, hash: artifact.hash })
-    });
-    let attempt = Attempt {
-        id,
-        handoff: handoff.id.clone(),
-        job: handoff.job.clone(),
-        fingerprint: handoff.fingerprint.clone(),
-        number: handoff.number + 1,
-        worker_session,
-        transport,
-        nonce_hash: Hash::of(nonce.as_bytes()),
-        packet_hash: Hash::of(packet.as_bytes()),
-        context_manifest: manifest.collect(),
-        lease: Lease::starting(&turn.now, handoff.ttl_ms),
-        claimed_at: turn.at(),
-        state: AttemptState::Active,
-        invalid: 0,
-        result: None,
-        ended_at: None,
-        reason: None,
-    };
-    course.events.push(Event::HandoffClaimed { attempt: attempt.clone() });
-    Ok(attempt)
-}
-
-/// The worker's session: a reviewer that keeps nothing, and lives and ends with its attempt.
-fn worker(source: &Session, handoff: &Handoff, attempt: &AttemptId, transport: Transport) -> Spec {
-    let host = match transport {
-        Transport::Chat => Host::Chat,
-        Transport::Human => Host::Human,
-        Transport::Agent => Host::LocalAgent,
-    };
-    Spec {
-        resource: handoff.resource.clone(),
-        project: source.project.clone(),
-        role: handoff.target_class.clone(),
-        task_mode: source.task_mode.clone(),
-        memory_policy: MemoryPolicy::None,
-        resume_policy: ResumePolicy::Forbidden,
-        parent: Some(source.id.clone()),
-        native: None,
-        host,
-        worker_of: Some(attempt.clone()),
-    }
-}
-
-fn gate_pending(course: &mut Course, handoff: &Handoff) {
-    let Some(run) = &course.run else { return };
-    let held = run.pending.gates.get(&handoff.gate);
-    let waits = |gate: &crate::model::run::Gate| {
-        gate.status == GateStatus::Pending && gate.handoff.as_ref() == Some(&handoff.id)
-    };
-    if !held.is_some_and(waits) {
-        course.events.push(Event::GateMoved {
-            run: run.id.clone(),
-            gate: handoff.gate.clone(),
-            to: GateStatus::Pending,
-            handoff: Some(handoff.id.clone()),
-            result: None,
-            verdict: None,
-        });
-    }
-}
-
-/// The session waits, unless it waits already, and the moment is kept as a checkpoint.
-fn wait(
-    turn: &mut Turn<'_>,
-    course: &mut Course,
-    handoff: &Handoff,
-    transport: Transport,
-    bindings: Bindings,
-) -> Result<()> {
-    let (status, boundary) = match transport {
-        Transport::Agent => (Status::AwaitingExternal, Boundary::ExternalWait),
-        Transport::Chat | Transport::Human => (Status::AwaitingUser, Boundary::UserWait),
-    };
-    if course.session.status == Status::Running {
-        course.go(status)?;
-    }
-    let Some(run) = course.run.clone() else { return Ok(()) };
-    let pending = CheckpointPending { handoff: Some(handoff.id.clone()), gate: Some(handoff.gate.clone()) };
-    let saved = Saved { session: &course.session, run: &run, boundary, pending };
-    let checkpoint = checkpoint::save(turn, saved, bindings)?;
-    course.events.push(Event::CheckpointSaved { checkpoint });
-    Ok(())
+    Terms { gate, max_attempts: lease::RELAY_MAX_ATTEMPTS, ttl_ms: lease::RELAY_TTL_MS, ..Terms::of(class) }
 }

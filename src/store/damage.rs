@@ -1,5 +1,7 @@
 //! Damage as data: what is wrong in the log, and where. Judges nothing.
 
+use std::sync::{Arc, Mutex};
+
 use crate::error::{Error, Kind};
 use crate::words;
 
@@ -54,6 +56,36 @@ impl Damage {
         Error::new(Kind::Damaged, format!("the log is damaged: {self}")).details(serde_json::json!({
             "segment": self.segment, "line": self.line, "byte": self.byte, "damage": self.flaw.word(),
         }))
+    }
+}
+
+/// Raised where a row of the index was no good and the log could not say what belongs there: then nothing
+/// that was looked up counts. Copies share it, so that whoever gave one with [`super::Options`] can ask
+/// afterwards.
+#[derive(Debug, Clone, Default)]
+pub struct Doubt(Arc<Mutex<Option<Error>>>);
+
+impl Doubt {
+    pub(super) fn raise(&self, error: &Error) {
+        let cause =
+            error.cause.as_deref().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"));
+        let raised = Error::new(Kind::Damaged, "the index is damaged, and the log that it was made from too");
+        if let Ok(mut doubt) = self.0.lock() {
+            *doubt = Some(raised.because(cause).details(error.details.clone()));
+        }
+    }
+
+    /// Whether it was raised; it no longer is.
+    pub(super) fn take(&self) -> bool {
+        self.0.lock().is_ok_and(|mut doubt| doubt.take().is_some())
+    }
+
+    /// Refuses where it was raised.
+    ///
+    /// # Errors
+    /// [`Kind::Damaged`], with what is wrong with the log.
+    pub fn check(&self) -> crate::error::Result<()> {
+        self.0.lock().ok().and_then(|doubt| doubt.clone()).map_or(Ok(()), Err)
     }
 }
 

@@ -81,6 +81,11 @@ impl Store {
         Ok(if moved { Vec::new() } else { found })
     }
 
+    /// Whether the file system and the modes let this user write the store.
+    fn can_write(&self) -> bool {
+        rustix::fs::access(self.root().join(LOCK), rustix::fs::Access::WRITE_OK).is_ok()
+    }
+
     fn lock_findings(&self) -> Result<Option<Finding>> {
         if !self.folder.has(LOCK)? {
             return Ok(None);
@@ -90,6 +95,10 @@ impl Store {
             Err(error) if error.kind == Kind::Busy => {
                 let what = format!("the lock could not be tried: {error}");
                 return Ok(Some(Finding::new("lock_busy", Severity::Note, what, "run nf doctor again")));
+            }
+            Err(error) if !self.can_write() => {
+                let what = format!("the store can only be read here: {error}");
+                return Ok(Some(Finding::new("read_only", Severity::Note, what, error.next_step())));
             }
             Err(error) => return Err(error),
         };

@@ -53,6 +53,7 @@ impl Store {
         if self.fix_log(&mut locked, &mut done)? {
             self.fix_beside(&mut done)?;
         }
+        self.fix_index(&mut done);
         if let Ok(mut folded) = self.folded.lock() {
             *folded = None;
         }
@@ -92,9 +93,9 @@ impl Store {
             std::fs::remove_file(path)
                 .map_err(|error| Error::io(format!("removal of {}", path.display()), &error))?;
         }
-        // After mending the log may be another one; an index is made anew soon enough.
-        if self.drop_index() {
-            done.add("index", "the index was removed; the next command makes it anew");
+        let old = self.sweep_indexes();
+        if old > 0 {
+            done.add("index_old", format!("{old} old index folder(s) were removed"));
         }
         if !leftovers.is_empty() {
             done.add("unfinished", format!("{} unfinished file(s) were removed", leftovers.len()));
@@ -219,9 +220,20 @@ impl Store {
         audit.blobs(&mut |_, _| {})?;
         self.drop_packets(&audit, done)?;
         self.move_away(&audit, done)?;
-        let lost = audit.seen.findings.iter().filter(|finding| finding.code == "blob_missing");
+        let left = |finding: &&Finding| ["blob_missing", "index"].contains(&finding.code.as_str());
+        let lost = audit.seen.findings.iter().filter(left);
         done.findings.extend(lost.cloned());
         Ok(())
+    }
+
+    /// An index that is sound stays: the next command need not make it anew.
+    fn fix_index(&self, done: &mut Done<'_>) {
+        let bad =
+            done.findings.iter().any(|found| ["damage", "loss", "index"].contains(&found.code.as_str()));
+        done.findings.retain(|found| found.code != "index");
+        if (bad || !self.index_counts()) && self.drop_index() {
+            done.add("index", "the index was removed; the next command makes it anew");
+        }
     }
 
     fn drop_packets(&self, audit: &Audit<'_>, done: &mut Done<'_>) -> Result<()> {

@@ -4,7 +4,7 @@
 
 mod view;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use heed::types::Bytes;
@@ -23,15 +23,15 @@ use view::View;
 /// The folder of all indexes.
 pub(super) const INDEX: &str = "index";
 /// Raised when rows change their form: another number never meets the rows of this one.
-const FORM: &str = concat!("1 ", env!("CARGO_PKG_VERSION"));
+const FORM: &str = concat!("3 ", env!("CARGO_PKG_VERSION"));
 /// Says which generation counts, and how its file looked when it was written last.
-const STAMP: &str = "stamp";
+pub(super) const STAMP: &str = "stamp";
 /// The file of rows that LMDB makes.
 const DATA: &str = "data.mdb";
 /// The key of the entry that says what the rows cover; no table begins with this byte.
 const COVERED: &[u8] = b"\0covered";
-/// Bytes of address space, not of memory or disk.
-const MAP_SIZE: usize = 64 << 30;
+/// Bytes of address space, not of memory or disk: some 40 million events. Valgrind maps no 64 GiB.
+const MAP_SIZE: usize = 32 << 30;
 /// Processes that may read at once; one more folds in memory.
 const READERS: u32 = 200;
 /// The file of LMDB's lock and readers.
@@ -146,6 +146,24 @@ fn make_in(store: &Store, scratch: Option<String>) -> Option<Index> {
     Some(Index { home, folder, generation, env, rows })
 }
 
+/// The names beside one generation and the stamp: generations that count no more, and rows that verify used.
+fn others(home: &Folder, generation: u64) -> impl Iterator<Item = String> {
+    let own = generation.to_string();
+    home.names().unwrap_or_default().into_iter().filter(move |name| *name != own && name != STAMP)
+}
+
+/// What lies in the folder of all indexes and is no part of this store's index, here and now.
+pub(super) fn leftovers(store: &Store) -> Vec<PathBuf> {
+    let (Ok(Some(all)), Some(own)) = (store.folder.folder(INDEX), name(store)) else { return Vec::new() };
+    let names = all.names().unwrap_or_default().into_iter();
+    let mut found: Vec<PathBuf> = names.filter(|name| *name != own).map(|name| all.member(&name)).collect();
+    if let Ok(Some(home)) = all.folder(&own) {
+        let generation = read_stamp(&home).map_or(0, |stamp| stamp.generation);
+        found.extend(others(&home, generation).map(|name| home.member(&name)));
+    }
+    found
+}
+
 /// How a file looks from outside: any write into it and any other file in its place shows.
 fn looks(stat: &Stat) -> Hash {
     let facts = [
@@ -181,27 +199,35 @@ fn open_env(folder: &Path) -> heed::Result<Env<WithoutTls>> {
     }
 }
 
+/// What an index is that could not be opened. The rows may be good, only not for this process now: it has it
+/// open already, all places of readers are taken, or in another PID namespace a process of the same number
+/// reads (LMDB tells readers apart by that number and refuses the second).
+fn unopened(error: &heed::Error) -> Found {
+    match error {
+        heed::Error::EnvAlreadyOpened | heed::Error::Mdb(heed::MdbError::ReadersFull) => Found::Unusable,
+        heed::Error::Io(error) if error.kind() != std::io::ErrorKind::InvalidData => Found::Unusable,
+        _ => Found::None,
+    }
+}
+
 impl Index {
     fn open(home: Folder, folder: Folder, generation: u64) -> Found {
         let env = match open_env(folder.path()) {
             Ok(env) => env,
-            Err(heed::Error::EnvAlreadyOpened) => return Found::Unusable,
-            Err(heed::Error::Io(error)) if error.kind() != std::io::ErrorKind::InvalidData => {
-                return Found::Unusable;
-            }
-            Err(_) => return Found::None,
+            Err(error) => return unopened(&error),
         };
         let rows = env.read_txn().and_then(|txn| env.open_database(&txn, None));
         match rows {
             Ok(Some(rows)) => Found::Ready(Arc::new(Self { home, folder, generation, env, rows })),
-            _ => Found::None,
+            Ok(None) => Found::None,
+            Err(error) => unopened(&error),
         }
     }
 
     /// The rows as they stand now, with up to where they cover the log.
     pub fn view(&self, store: &Store) -> Option<Folded> {
         let Raw { rows, txn, place, meta } = self.raw()?;
-        let view = View::new(store, rows, txn, place.clone())?;
+        let view = View::new(store, rows, txn, place.clone(), self.home.member(STAMP))?;
         Some(Folded { state: State::on(Arc::new(view), meta), place, covered: true, newer: false })
     }
 
@@ -243,8 +269,8 @@ impl Index {
 
     /// Removes every generation but this one.
     pub fn alone(&self) {
-        for name in self.home.names().unwrap_or_default() {
-            if name.parse::<u64>().is_ok_and(|generation| generation != self.generation) {
+        for name in others(&self.home, self.generation) {
+            if name.parse::<u64>().is_ok() {
                 let _ = std::fs::remove_dir_all(self.home.member(&name));
             }
         }
@@ -310,11 +336,16 @@ impl Store {
 
     /// Changes a value in the index, and not its check.
     pub(crate) fn spoil_row(&self, key: &crate::model::tables::Key) {
+        self.spoil_row_at(key.bytes());
+    }
+
+    /// The same by the bytes of the key.
+    pub(crate) fn spoil_row_at(&self, key: &[u8]) {
         let index = self.index.lock().unwrap().clone().unwrap();
         let mut txn = index.env.write_txn().unwrap();
-        let mut bytes = index.rows.get(&txn, key.bytes()).unwrap().unwrap().to_vec();
-        bytes[CHECK + 3] ^= 1;
-        index.rows.put(&mut txn, key.bytes(), &bytes).unwrap();
+        let mut bytes = index.rows.get(&txn, key).unwrap().unwrap().to_vec();
+        bytes[CHECK + 1] ^= 1;
+        index.rows.put(&mut txn, key, &bytes).unwrap();
         txn.commit().unwrap();
         let stat = index.folder.stat_of(DATA).unwrap().unwrap();
         index.stamp(Some(looks(&stat))).unwrap();

@@ -36,6 +36,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
+pub use damage::Doubt;
 pub use finding::{Finding, Severity};
 pub use fold::Snapshot;
 pub use record::LINE_LIMIT;
@@ -72,11 +73,47 @@ pub struct Options {
     pub self_check: Option<PathBuf>,
     /// The kernel's boot id. An index is of one boot; without it none is used.
     pub boot: Option<String>,
+    /// Told how far the making of an index has come.
+    pub watch: Watch,
+    /// Raised where what was read does not count. [`Store::transact`] looks at it before it writes; a reader
+    /// asks when it is done with its [`Snapshot`].
+    pub doubt: Doubt,
+}
+
+/// Called with bytes done and bytes in all; equal at the end.
+#[derive(Clone, Default)]
+pub struct Watch(Option<Arc<dyn Fn(u64, u64) + Send + Sync>>);
+
+impl Watch {
+    /// One that calls `each`.
+    pub fn new(each: impl Fn(u64, u64) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(each)))
+    }
+
+    fn tell(&self, done: u64, total: u64) {
+        if let Some(each) = &self.0 {
+            each(done, total);
+        }
+    }
+}
+
+impl std::fmt::Debug for Watch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Watch({})", self.0.is_some())
+    }
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { lock_timeout_ms: 10_000, allow_fs: false, allow_damaged: false, self_check: None, boot: None }
+        Self {
+            lock_timeout_ms: 10_000,
+            allow_fs: false,
+            allow_damaged: false,
+            self_check: None,
+            boot: None,
+            watch: Watch::default(),
+            doubt: Doubt::default(),
+        }
     }
 }
 

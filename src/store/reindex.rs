@@ -1,24 +1,34 @@
 //! Beginning from the index, keeping it up, making it anew, and finding out whether it lies. Every holder of
 //! the lock may write the index; a reader does so only where nobody else wants the lock.
 
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Store;
 use super::append::Locked;
 use super::finding::{Finding, Severity};
 use super::fold::Folded;
-use super::head;
-use super::index::{self, Found, INDEX, Index, Raw};
-use super::lock;
-use super::scan::{Limit, Place, Scan};
+use super::head::{self, Head};
+use super::index::{self, Found, INDEX, Index, Raw, STAMP};
+use super::lock::{self, Held};
+use super::scan::{Limit, Place, Scan, segment_name};
 use crate::model::event::Record;
 
 /// Bytes of log that are folded sooner than an index is made for them.
 pub(super) const WORTH: u64 = 64 * 1024;
 /// Bytes of log that a reader folds sooner than it brings the index up.
 const BEHIND: u64 = 1024 * 1024;
-/// Bytes of log whose rows are written at once while an index is made, so that memory stays small.
-const BATCH: u64 = 2 * 1024 * 1024;
+/// Bytes of log whose rows are written at once while an index is made, so that memory stays small and no
+/// writer waits long for the lock.
+const PIECE: u64 = if cfg!(test) { 4 * 1024 } else { 2 * 1024 * 1024 };
+/// How long the lock is left free between two pieces.
+const PAUSE: Duration = Duration::from_millis(2);
+/// Times that the lock is tried for a later piece.
+const TRIES: u32 = 20;
+
+/// Indexes of other boots, mounts, users and versions that are kept when one is made.
+const KEPT: usize = 7;
 
 /// Records that verify folds in memory before it puts the fold on disk.
 const HELD: usize = if cfg!(test) { 3 } else { 2_000 };
@@ -52,7 +62,7 @@ impl Store {
         if !build || !worth {
             return view;
         }
-        self.build(view.clone()).or(view)
+        self.build().or(view)
     }
 
     /// Whether a view is not beyond what is durable, and of this log.
@@ -86,51 +96,79 @@ impl Store {
         }
     }
 
-    /// Makes an index, or brings one up to head, if nobody else holds the lock.
-    fn build(&self, view: Option<Folded>) -> Option<Folded> {
-        let held = lock::try_acquire(&self.folder)?;
-        let built = self.build_locked(view);
-        let _ = held.release();
+    /// Makes an index, or brings one up to head, if nobody else holds the lock: piece by piece, so that a
+    /// writer waits for one piece at most. Gives how far it came.
+    fn build(&self) -> Option<Folded> {
+        let (mut built, mut tries) = (None, 1);
+        while let Some(held) = self.lock_tried(tries) {
+            let piece = self.build_piece();
+            let _ = held.release();
+            let Some((folded, whole)) = piece else { break };
+            built = Some(folded);
+            if whole {
+                break;
+            }
+            // Whoever waits for the lock is awake by then, and has it.
+            std::thread::sleep(PAUSE);
+            tries = TRIES;
+        }
+        self.options.watch.tell(1, 1);
         built
     }
 
-    fn build_locked(&self, view: Option<Folded>) -> Option<Folded> {
+    fn lock_tried(&self, tries: u32) -> Option<Held> {
+        for number in 0..tries {
+            if number > 0 {
+                std::thread::sleep(PAUSE);
+            }
+            if let Some(held) = lock::try_acquire(&self.folder) {
+                return Some(held);
+            }
+        }
+        None
+    }
+
+    /// One piece, under the lock; with whether the rows cover all that head covers now.
+    fn build_piece(&self) -> Option<(Folded, bool)> {
         if self.poisoned().ok()?.is_some() {
             return None;
         }
         let head = head::read(&self.folder, &self.info.store_id).ok()?.newest().cloned()?;
-        // Another may have made one while this one looked.
-        let view = view.or_else(|| match self.index_opened() {
+        // Another may have made one, or brought it up, while the lock was free.
+        let view = match self.index_opened() {
             Found::Ready(index) => index.view(self).filter(|view| self.trusted(&view.place)),
-            _ => None,
-        });
-        let fresh = view.is_none();
-        let index = match view {
-            Some(_) => self.index_kept()?,
-            None => {
-                self.keep_index(None);
-                Arc::new(index::make(self)?)
-            }
+            Found::None => None,
+            Found::Unusable => return None,
         };
-        let mut folded = view.unwrap_or_else(|| self.blank());
-        let done = self.fill(&index, &mut folded, Limit::Head(head));
-        if done.is_none() && fresh {
-            drop(folded);
-            if let Ok(index) = Arc::try_unwrap(index) {
-                index.discard();
-            }
-            return None;
-        }
-        done?;
-        index.alone();
-        self.keep_index(Some(index));
-        Some(folded)
+        let Some(mut folded) = view else {
+            self.keep_index(None);
+            let index = Arc::new(index::make(self)?);
+            let mut folded = self.blank();
+            let Some(whole) = self.fill(&index, &mut folded, head) else {
+                drop(folded);
+                if let Ok(index) = Arc::try_unwrap(index) {
+                    index.discard();
+                }
+                return None;
+            };
+            index.alone();
+            self.prune_indexes();
+            self.keep_index(Some(index));
+            return Some((folded, whole));
+        };
+        let index = self.index_kept()?;
+        let whole = self.fill(&index, &mut folded, head)?;
+        Some((folded, whole))
     }
 
-    /// Folds up to a limit, with rows written batch by batch; `None` where the log or the index is no good.
-    fn fill(&self, index: &Arc<Index>, folded: &mut Folded, limit: Limit) -> Option<()> {
+    /// Folds a piece of the log and writes its rows; with whether the limit was reached. `None` where the log
+    /// or the index is no good.
+    fn fill(&self, index: &Index, folded: &mut Folded, head: Head) -> Option<bool> {
+        let total = self.log_bytes(head.segment, head.offset);
+        let limit = Limit::Head(head);
         let mut scan = Scan::new(self.log().ok()?, &self.info.store_id, folded.place.clone(), limit);
         let mut bytes = 0;
+        let mut whole = true;
         while let Some(record) = scan.next().ok()? {
             if record.v > super::record::FORMAT {
                 return None;
@@ -138,15 +176,28 @@ impl Store {
             folded.state.apply(&record);
             folded.place = scan.place.clone();
             bytes += scan.last_line().len() as u64;
-            if bytes >= BATCH {
-                index.write(folded)?;
-                *folded = index.view(self)?;
-                bytes = 0;
+            if bytes >= PIECE {
+                whole = false;
+                break;
             }
         }
+        self.options.doubt.check().ok()?;
         index.write(folded)?;
         *folded = index.view(self)?;
-        Some(())
+        self.options.watch.tell(self.log_bytes(folded.place.segment, folded.place.offset), total);
+        Some(whole)
+    }
+
+    /// Bytes of the log before a point.
+    fn log_bytes(&self, segment: u32, offset: u64) -> u64 {
+        let size = |segment| self.log().ok()?.stat_of(&segment_name(segment)).ok()?;
+        (1..segment).filter_map(size).map(|stat| stat.st_size as u64).sum::<u64>() + offset
+    }
+
+    /// Whether there is an index that commands go by.
+    pub(super) fn index_counts(&self) -> bool {
+        let Found::Ready(index) = self.index_opened() else { return false };
+        index.view(self).is_some_and(|view| self.trusted(&view.place))
     }
 
     /// Removes all indexes; for doctor, under the lock. False where there was none.
@@ -155,16 +206,41 @@ impl Store {
         self.root().join(INDEX).exists() && std::fs::remove_dir_all(self.root().join(INDEX)).is_ok()
     }
 
-    /// Indexes that are not this boot's, mount's and version's.
-    pub(super) fn foreign_indexes(&self) -> Vec<Finding> {
-        let (Ok(Some(folder)), Some(own)) = (self.folder.folder(INDEX), index::name(self)) else {
-            return Vec::new();
-        };
-        let count = folder.names().unwrap_or_default().iter().filter(|name| **name != own).count();
-        if count == 0 {
-            return Vec::new();
+    /// Removes the indexes that were written longest ago, where there are many: each mount namespace, such as
+    /// a sandbox has, leaves one.
+    fn prune_indexes(&self) {
+        let all = self.root().join(INDEX);
+        let mut others = index::leftovers(self);
+        others.retain(|path| path.parent() == Some(&all));
+        let written =
+            |path: &PathBuf| std::fs::metadata(path.join(STAMP)).and_then(|meta| meta.modified()).ok();
+        others.sort_by_cached_key(|path| std::cmp::Reverse(written(path)));
+        for path in others.iter().skip(KEPT) {
+            let _ = std::fs::remove_dir_all(path);
         }
-        let what = format!("{count} index folder(s) of other boots, mounts, users or versions");
+    }
+
+    /// Removes what is no part of this store's index, here and now; for doctor, under the lock. Gives how
+    /// many there were.
+    pub(super) fn sweep_indexes(&self) -> usize {
+        let found = index::leftovers(self);
+        let removed = |path: &&PathBuf| match path.is_dir() {
+            true => std::fs::remove_dir_all(path).is_ok(),
+            false => std::fs::remove_file(path).is_ok(),
+        };
+        found.iter().filter(removed).count()
+    }
+
+    /// Indexes that are not this boot's, mount's, user's and version's, and what was left in this one's
+    /// folder.
+    pub(super) fn foreign_indexes(&self) -> Vec<Finding> {
+        let found = index::leftovers(self);
+        let Some(first) = found.first() else { return Vec::new() };
+        let what = format!(
+            "{} old index folder(s): of other boots, mounts, users or versions, or unfinished (first: {})",
+            found.len(),
+            first.display()
+        );
         vec![Finding::new("index_old", Severity::Note, what, "nf doctor --fix removes them")]
     }
 }
@@ -173,7 +249,8 @@ impl Locked<'_> {
     /// Writes what was folded over the index into it, once head covers it. A failure costs nothing but the
     /// folding: the rows stay behind.
     pub fn index(&self, folded: &mut Folded) {
-        if !folded.covered || folded.newer || !folded.state.is_based() {
+        let doubt = self.store.options.doubt.check().is_err();
+        if doubt || !folded.covered || folded.newer || !folded.state.is_based() {
             return;
         }
         let Some(index) = self.store.index_kept() else { return };

@@ -45,7 +45,9 @@ impl Store {
     {
         let (mut folded, mut warnings) = (self.take_folded(!request.dry_run), Vec::new());
         self.fold_to_head(&mut folded, &mut warnings).map_err(Stop::error)?;
-        if let Some(answer) = repeated(&folded.state, request)? {
+        let before = repeated(&folded.state, request);
+        self.options.doubt.check()?;
+        if let Some(answer) = before? {
             return Ok(answer);
         }
         if request.dry_run {
@@ -56,7 +58,9 @@ impl Store {
         self.writable(&folded)?;
         let mut moved = String::new();
         for _ in 0..TRIES {
-            let gathered = gather(&folded.state)?;
+            let gathered = gather(&folded.state);
+            self.options.doubt.check()?;
+            let gathered = gathered?;
             let mut locked = self.lock()?;
             let attempt = Attempt { source, request, gathered };
             let answer = attempt.under_lock(&mut locked, &mut folded, &mut decide);
@@ -65,7 +69,10 @@ impl Store {
             self.note(released);
             match answer? {
                 Outcome::Answered(answer) => {
-                    self.keep_folded(folded);
+                    // What was looked up after the decision takes nothing back from it.
+                    if !self.options.doubt.take() {
+                        self.keep_folded(folded);
+                    }
                     return Ok(Answer { notes: self.take_notes(), ..*answer });
                 }
                 Outcome::Moved(what) => moved = what,
@@ -143,7 +150,10 @@ impl<F> Attempt<'_, F> {
             return Ok(Outcome::Moved(what));
         }
         let mut turn = Turn::new(&folded.state, self.source);
-        let decision = decide(&mut turn, &self.gathered.facts)?;
+        let decided = decide(&mut turn, &self.gathered.facts);
+        // Nothing is decided on rows of which neither the index nor the log says what they are.
+        store.options.doubt.check()?;
+        let decision = decided?;
         let now = turn.now.clone();
         let blobs = turn.take_blobs().into_iter().chain(self.gathered.blobs);
         let events = with_answer(decision.events, request, &decision.outcome);

@@ -169,7 +169,8 @@ fn killed_writers_lose_nothing_acknowledged_and_apply_nothing_twice() {
     assert!(twice.is_empty(), "applied more than once: {twice:?}");
     let ran = field.project.nf(&["doctor", "--json"]).expect(0);
     let errors: Vec<Value> = report(&ran.json())["findings"].as_array().cloned().unwrap_or_default();
-    let known = ["blob_uncited", "unfinished", "packets", "modes", "torn_kept"];
+    // A writer that died between head and mark leaves a record without its mark: the record is the receipt.
+    let known = ["blob_uncited", "mark_missing", "unfinished", "packets", "modes", "torn_kept"];
     let odd: Vec<&Value> =
         errors.iter().filter(|finding| !known.contains(&finding["code"].as_str().unwrap_or(""))).collect();
     assert!(odd.is_empty(), "{odd:#?}");

@@ -81,9 +81,14 @@ fn every_example_is_run_by_a_test() {
     }
 }
 
+/// Runs the main example with some program.
+pub fn daily_path(nf: &str) -> Ran {
+    script(&Project::empty(), "daily-path.sh", &[], &[("NF", nf)])
+}
+
 #[test]
 fn the_daily_path_ends_well() {
-    let ran = script(&Project::empty(), "daily-path.sh", &[], &[]).expect(0);
+    let ran = daily_path(NF).expect(0);
     assert!(ran.stdout.ends_with("the daily path is done\n"), "{}", ran.stdout);
     for part in ["13 of 13 checks; verdict reject (a valid outcome)", "11 of 11 checks", "is judged already"]
     {

@@ -7,6 +7,7 @@ mod consuming;
 mod effect_owners;
 mod effects;
 mod freezing;
+mod queue;
 mod resuming;
 
 use std::collections::BTreeMap;

@@ -1,21 +1,24 @@
 //! The index's rows at one moment, as a base below what is folded in memory. Reads only.
 
 use std::ops::Bound;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use heed::{RoTxn, WithoutTls};
 
 use super::{COVERED, Rows, checked};
+use crate::error::Error;
 use crate::model::state::State;
 use crate::model::tables::{Base, KEY_LIMIT};
-use crate::store::Store;
+use crate::store::damage::Flaw;
 use crate::store::files::Folder;
-use crate::store::scan::{Limit, Place, Scan};
+use crate::store::scan::{Limit, Place, Scan, Stop};
+use crate::store::{Doubt, Store};
 
 type Pair = (Vec<u8>, Vec<u8>);
 
 /// The rows at one moment. Where LMDB fails or a check does not hold, it answers from then on out of the log,
-/// folded in memory up to the same record.
+/// folded in memory up to the same record; where the log does not say it either, doubt is raised.
 pub(super) struct View {
     rows: Rows,
     txn: Mutex<RoTxn<'static, WithoutTls>>,
@@ -24,6 +27,9 @@ pub(super) struct View {
     store: String,
     start: Place,
     end: Place,
+    doubt: Doubt,
+    /// Says that this index counts; taken away once it is known to be no good.
+    stamp: PathBuf,
 }
 
 impl std::fmt::Debug for View {
@@ -34,7 +40,13 @@ impl std::fmt::Debug for View {
 
 impl View {
     /// The rows that a transaction sees; they cover the log up to `end`.
-    pub fn new(store: &Store, rows: Rows, txn: RoTxn<'static, WithoutTls>, end: Place) -> Option<Self> {
+    pub fn new(
+        store: &Store,
+        rows: Rows,
+        txn: RoTxn<'static, WithoutTls>,
+        end: Place,
+        stamp: PathBuf,
+    ) -> Option<Self> {
         Some(Self {
             rows,
             txn: Mutex::new(txn),
@@ -43,6 +55,8 @@ impl View {
             store: store.info.store_id.clone(),
             start: Place::start(store.info_hash),
             end,
+            doubt: store.options.doubt.clone(),
+            stamp,
         })
     }
 
@@ -52,16 +66,25 @@ impl View {
 
     fn rescue(&self) -> &dyn Base {
         let fold = || {
+            // The next command makes an index anew.
+            let _ = std::fs::remove_file(&self.stamp);
             let mut state = State::default();
-            let mut scan = Scan::new(&self.log, &self.store, self.start.clone(), Limit::End);
-            while scan.place.seq < self.end.seq
-                && let Ok(Some(record)) = scan.next()
-            {
-                state.apply(&record);
+            if let Err(error) = self.fold(&mut state) {
+                self.doubt.raise(&error);
             }
             state
         };
         self.rescue.get_or_init(fold).as_base()
+    }
+
+    /// Folds the log up to the record that the rows cover.
+    fn fold(&self, state: &mut State) -> Result<(), Error> {
+        let mut scan = Scan::new(&self.log, &self.store, self.start.clone(), Limit::End);
+        while scan.place.seq < self.end.seq {
+            let record = scan.next().map_err(Stop::error)?;
+            state.apply(&record.ok_or_else(|| scan.place.damage(Flaw::Lost).error())?);
+        }
+        if scan.place.hash == self.end.hash { Ok(()) } else { Err(scan.place.damage(Flaw::Head).error()) }
     }
 
     fn row(&self, found: heed::Result<Option<(&[u8], &[u8])>>) -> Result<Option<Pair>, ()> {

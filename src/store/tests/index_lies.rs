@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::model::id::{Id, SessionId};
+use crate::model::state::State;
 use crate::model::tables::{Key, Table};
 
 fn lies(home: &Home) -> Vec<String> {
@@ -94,9 +95,216 @@ fn a_value_whose_check_does_not_hold_is_read_from_the_log() {
     let snapshot = home.indexed("b").read().unwrap();
     assert!(snapshot.state.is_based());
     assert_eq!(snapshot.state, plain);
-    // A process opens an index once: verify would find it in use.
+    // A process opens an index once: the next one would find it in use.
     drop(snapshot);
-    assert_eq!(lies(&home).len(), 1);
+    let snapshot = home.indexed("b").read().unwrap();
+    assert_eq!(snapshot.state, plain);
+    drop(snapshot);
+    assert!(lies(&home).is_empty(), "the index was made anew");
+}
+
+/// A store whose index has rows in every table.
+fn with_every_table() -> Home {
+    let home = Home::new();
+    let store = home.indexed("b");
+    store.read().unwrap();
+    let id = |letter: char| format!("{letter}-000000000001");
+    let at = "2026-01-01T00:00:00.000000Z";
+    let fingerprint = "nf1:0";
+    let session = session_created(&id('s'));
+    let run = event(json!({"type": "run.started", "run": {
+        "id": id('r'), "session": id('s'), "resource": "novel/pride", "task_mode": "review",
+        "cursor": "start", "status": "running", "context_manifest": [], "pending": {}, "started_at": at,
+    }}));
+    let receipt = receipt_recorded("gate/x", 2);
+    put(&store, vec![session, run]).unwrap();
+    record(&store, &source(), &keyed("op-1", json!({})), vec![receipt, counted()]).unwrap();
+    let mut folded = store.start(true);
+    store.fold_to_head(&mut folded, &mut Vec::new()).unwrap();
+    // The tables that take whole jobs and answers to fill get a row each that is as good as any other.
+    let rest =
+        [Table::Job, Table::Outstanding, Table::Nonce, Table::History, Table::Judgement, Table::Answer];
+    for table in rest {
+        store.lie(&Key::new(table).text(fingerprint), Some(b"{}"));
+    }
+    home
+}
+
+#[test]
+fn a_bad_row_of_any_table_is_read_from_the_log_or_refused() {
+    let tables = b"ekmrowhnfjtqap";
+    let rows = |home: &Home| -> Vec<Vec<u8>> {
+        let store = home.indexed("b");
+        assert!(store.read().unwrap().state.is_based());
+        let state = store.read().unwrap().state;
+        state.all_rows().map(|(key, _)| key.into_owned()).collect()
+    };
+    let all = rows(&with_every_table());
+    for table in tables {
+        let Some(key) = all.iter().find(|key| key[0] == *table) else {
+            panic!("no row of table {}", char::from(*table));
+        };
+        for log_too in [false, true] {
+            let home = with_every_table();
+            let plain = home.open().read().unwrap().state;
+            let store = home.indexed("b");
+            store.read().unwrap();
+            store.spoil_row_at(key);
+            drop(store);
+            let mut log = home.bytes(LOG);
+            if log_too {
+                // Record 1 stays whole, record 2 does not.
+                let at = log.iter().position(|byte| *byte == b'\n').unwrap() + 40;
+                log[at] ^= 1;
+                home.set(LOG, &log);
+            }
+            let store = home.indexed("b");
+            let snapshot = store.read().unwrap();
+            assert!(snapshot.state.is_based());
+            let found = snapshot.state.value_bytes(key);
+            assert_eq!(store.options.doubt.check().is_err(), log_too, "{}", char::from(*table));
+            if !log_too {
+                assert_eq!(found, plain.value_bytes(key), "{}", char::from(*table));
+                continue;
+            }
+            // A writer that looks at it writes nothing, whatever it was told.
+            drop((snapshot, store));
+            let store = home.indexed("b");
+            let looked = |state: &State| drop(state.value_bytes(key));
+            let wrote = store.transact(
+                &source(),
+                &request("test"),
+                |state| {
+                    looked(state);
+                    Ok(Gathered::of(()))
+                },
+                |turn, ()| Ok(Decision::new(vec![counted()], turn.seq())),
+            );
+            // The first look took the index away: what refuses now is the log itself.
+            assert_eq!(wrote.unwrap_err().kind, Kind::Damaged);
+            assert_eq!(home.bytes(LOG), log);
+        }
+    }
+}
+
+#[test]
+fn a_writer_that_meets_a_bad_row_over_a_damaged_log_writes_nothing() {
+    let home = with_sessions(5);
+    let key = Key::new(Table::Entity).raw("s-000000000003");
+    let store = home.indexed("b");
+    store.read().unwrap();
+    store.spoil_row(&key);
+    drop(store);
+    let mut log = home.bytes(LOG);
+    let at = log.iter().position(|byte| *byte == b'\n').unwrap() + 40;
+    log[at] ^= 1;
+    home.set(LOG, &log);
+    for decides in [false, true] {
+        let store = home.indexed("b");
+        let stamped = home.bytes(&stamp(&home));
+        let look = |state: &State| assert!(!state.holds("s-000000000003"), "it is not there, as it seems");
+        let wrote: Result<Answer<u64>> = store.transact(
+            &source(),
+            &request("test"),
+            |state| {
+                if !decides {
+                    look(state);
+                }
+                Ok(Gathered::of(()))
+            },
+            |turn, ()| {
+                look(turn.state);
+                Ok(Decision::new(vec![counted()], turn.seq()))
+            },
+        );
+        let error = wrote.unwrap_err();
+        assert_eq!(error.kind, Kind::Damaged);
+        assert!(error.message.contains("index"), "{error}");
+        assert_eq!(home.bytes(LOG), log);
+        drop(store);
+        home.set(&stamp(&home), &stamped);
+    }
+}
+
+/// The path of the stamp of the only index.
+fn stamp(home: &Home) -> String {
+    format!("index/{}/stamp", home.names("index")[0])
+}
+
+#[test]
+fn an_index_is_made_in_pieces_that_are_told() {
+    let home = Home::new();
+    for number in 0..60 {
+        put(&home.open(), vec![session_created(&format!("s-{number:012}"))]).unwrap();
+    }
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let (tell, root, busy) = (told.clone(), home.root.clone(), Arc::new(Mutex::new(Vec::new())));
+    let waited = busy.clone();
+    let watch = Watch::new(move |done, total| {
+        tell.lock().unwrap().push((done, total));
+        if done < total {
+            // Another writes between two pieces: the lock is its before the next piece begins.
+            let root = root.clone();
+            let writer = std::thread::spawn(move || write(&Store::open(&root, options()).unwrap()).unwrap());
+            waited.lock().unwrap().push(writer);
+            // Until it waits for the lock, which this piece still holds.
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    });
+    let options = Options { boot: Some("b".into()), watch, ..options() };
+    let mut store = Store::open(&home.root, options).unwrap();
+    store.index_anything();
+    let snapshot = store.read().unwrap();
+    for writer in std::mem::take(&mut *busy.lock().unwrap()) {
+        std::thread::JoinHandle::join(writer).unwrap();
+    }
+    let told = told.lock().unwrap();
+    assert!(told.len() >= 4, "{told:?}");
+    assert!(told.windows(2).all(|pair| pair[0].0 <= pair[1].0 || pair[1] == (1, 1)), "{told:?}");
+    assert_eq!(told.last(), Some(&(1, 1)));
+    let totals: Vec<u64> = told.iter().map(|(_, total)| *total).filter(|total| *total > 1).collect();
+    assert!(totals.first() < totals.last(), "no writer came in between: {told:?}");
+    assert!(snapshot.state.is_based());
+    drop((snapshot, store));
+    assert_eq!(home.indexed("b").read().unwrap().state, home.open().read().unwrap().state);
+    assert!(lies(&home).is_empty());
+}
+
+#[test]
+fn doctor_keeps_a_sound_index_and_sweeps_the_others() {
+    let home = with_sessions(5);
+    let own = home.names("index");
+    drop(home.indexed("c").read().unwrap());
+    let home_of_own = home.path("index").join(&own[0]);
+    std::fs::create_dir(home_of_own.join("fold-7")).unwrap();
+    std::fs::create_dir(home_of_own.join("99")).unwrap();
+    let store = home.indexed("b");
+    assert_eq!(store.foreign_indexes().len(), 1);
+    let done: Vec<String> = store.fix(&source(), false).unwrap().into_iter().map(|done| done.code).collect();
+    assert_eq!(done, ["index_old"]);
+    assert_eq!(home.names("index"), own);
+    let names = std::fs::read_dir(&home_of_own).unwrap().count();
+    assert_eq!(names, 2, "the generation that counts and the stamp");
+    assert!(store.foreign_indexes().is_empty());
+    drop(store);
+    assert!(home.indexed("b").read().unwrap().state.changes().next().is_none(), "it is used on");
+    // One that lies goes.
+    let store = home.indexed("b");
+    store.read().unwrap();
+    store.lie(&Key::new(Table::Entity).raw("s-000000000003"), None);
+    let done: Vec<String> = store.fix(&source(), false).unwrap().into_iter().map(|done| done.code).collect();
+    assert_eq!(done, ["index"]);
+    assert!(!home.path("index").exists());
+}
+
+#[test]
+fn only_so_many_indexes_of_others_are_kept() {
+    let home = with_sessions(5);
+    for boot in 0..12 {
+        assert!(home.indexed(&format!("boot-{boot}")).read().unwrap().state.is_based());
+    }
+    assert_eq!(home.names("index").len(), 8);
+    assert!(home.indexed("boot-11").read().unwrap().state.changes().next().is_none());
 }
 
 #[test]

@@ -1,0 +1,225 @@
+//! Claims: which handoff a worker gets. Of any number of claims at once exactly one wins; what has become due
+//! or has run out is put back into the queue on the way (control-plane contract, 05).
+
+use super::handoff::sound_ttl;
+use super::lease::{self, Admission, Asked};
+use crate::error::{Error, Kind, Result};
+use crate::model::decision::Turn;
+use crate::model::event::Event;
+use crate::model::handoff::{Attempt, Handoff, HandoffState, terms_allow};
+use crate::model::id::{JobId, Name};
+use crate::model::job::{Family, Grade, Job};
+use crate::model::queue::{Filter, order};
+use crate::model::session::{MemoryPolicy, Role, Session};
+
+/// Handoffs and leases that one claim puts back into the queue, before it looks whether it has found one.
+const AT_ONCE: usize = 64;
+/// How many it puts back at most.
+const AT_MOST: usize = 1024;
+/// Handoffs at the head of the queue that one claim looks at.
+const LOOKS: usize = 256;
+/// What a worker that claims can be proved to be: it states who it is and returns its nonce.
+const BEST: Grade = Grade::Declared;
+
+/// What a worker asks for.
+#[derive(Debug, Clone)]
+pub struct Wish {
+    /// The class of the work.
+    pub class: Role,
+    /// Only this handoff.
+    pub handoff: Option<Handoff>,
+    /// Only work on this resource.
+    pub resource: Option<Name>,
+    /// Only this job's question.
+    pub job: Option<JobId>,
+    /// Only work for this gate.
+    pub gate: Option<Name>,
+    /// The worker's name, which proves nothing.
+    pub worker: Name,
+    /// The family that it belongs to.
+    pub family: Family,
+    /// How long its lease is to last, in milliseconds; by default as the handoff says.
+    pub ttl_ms: Option<u64>,
+    /// The session that it works in; one of its own is made where it names none.
+    pub session: Option<Session>,
+}
+
+impl Wish {
+    /// The filter by which the fewest are looked at.
+    fn filter(&self) -> Filter {
+        match (&self.job, &self.gate, &self.resource) {
+            (Some(job), _, _) => Filter::Job(job.clone()),
+            (None, Some(gate), _) => Filter::Gate(gate.clone()),
+            (None, None, Some(resource)) => Filter::Resource(resource.clone()),
+            (None, None, None) => Filter::All,
+        }
+    }
+
+    fn keeps(&self, handoff: &Handoff) -> bool {
+        let any = |wanted: Option<bool>| wanted.unwrap_or(true);
+        any(self.job.as_ref().map(|job| *job == handoff.job))
+            && any(self.gate.as_ref().map(|gate| *gate == handoff.gate))
+            && any(self.resource.as_ref().map(|resource| *resource == handoff.resource))
+    }
+}
+
+/// What a claim found.
+pub struct Found {
+    /// What became due or ran out, in the order that it was found.
+    pub events: Vec<Event>,
+    /// The handoff to claim.
+    pub handoff: Handoff,
+    /// Its attempt whose lease ran out.
+    pub overtaken: Option<Attempt>,
+}
+
+/// The handoff that a wish gets.
+///
+/// # Errors
+/// In the decision `pending` where there is nothing to claim: what became due meanwhile is recorded all the
+/// same. Outside it those of [`named`].
+pub fn find(turn: &Turn<'_>, wish: &Wish) -> Result<std::result::Result<Found, (Vec<Event>, Error)>> {
+    if let Some(ttl_ms) = wish.ttl_ms {
+        sound_ttl(ttl_ms)?;
+    }
+    if let Some(handoff) = &wish.handoff {
+        let (handoff, overtaken) = named(turn, wish, handoff)?;
+        return Ok(Ok(Found { events: Vec::new(), handoff, overtaken }));
+    }
+    let mut events = Vec::new();
+    let mut fresh: Vec<Handoff> = Vec::new();
+    let mut due = turn.state.due(&wish.class, &turn.now);
+    let mut lapsing = turn.state.lapsing(&wish.class, &turn.now);
+    let filter = wish.filter();
+    let ready = turn.state.ready(&wish.class, &filter, wish.family, BEST);
+    let mut found = ready.take(LOOKS).find_map(|handoff| possible(turn, wish, handoff));
+    while events.len() < AT_MOST {
+        let before = events.len();
+        for handoff in due.by_ref().take(AT_ONCE) {
+            events.push(Event::HandoffQueued { handoff: handoff.id.clone(), ready_at: None });
+            fresh.push(handoff);
+        }
+        for attempt in lapsing.by_ref().take(AT_ONCE) {
+            fresh.extend(lapsed(turn, &attempt, &mut events));
+        }
+        fresh.sort_by_key(order);
+        let chosen = fresh.drain(..).find_map(|handoff| possible(turn, wish, handoff));
+        found = [found, chosen].into_iter().flatten().min_by_key(|(handoff, _)| order(handoff));
+        if found.is_some() || events.len() == before {
+            break;
+        }
+    }
+    Ok(match found {
+        Some((handoff, overtaken)) => Ok(Found { events, handoff, overtaken }),
+        None => Err((events, nothing(turn, wish))),
+    })
+}
+
+/// A lease that ran out: its handoff can be claimed again, or has no attempt left.
+fn lapsed(turn: &Turn<'_>, attempt: &Attempt, events: &mut Vec<Event>) -> Option<Handoff> {
+    if !lease::has_expired(&attempt.lease, &turn.now) {
+        return None;
+    }
+    let handoff = turn.state.get::<Handoff>(&attempt.handoff)?;
+    events.push(Event::LeaseExpired { attempt: attempt.id.clone() });
+    if turn.state.history(&handoff.fingerprint).opened >= handoff.max_attempts {
+        events.push(Event::HandoffExhausted { handoff: handoff.id });
+        return None;
+    }
+    Some(handoff)
+}
+
+fn nothing(turn: &Turn<'_>, wish: &Wish) -> Error {
+    let error = Error::new(Kind::Pending, format!("there is nothing to claim for {}", wish.class))
+        .fix("nf list handoff --state queued shows what waits, and until when");
+    match turn.state.ready_for_others(&wish.class, &wish.filter(), wish.family, BEST) {
+        Some(other) => error.because(format!(
+            "handoff {} waits, and its job does not take an answer by {} that is at best {BEST}",
+            other.id, wish.family
+        )),
+        None => error,
+    }
+}
+
+/// Whether a handoff can be this worker's, and which attempt it overtakes then.
+fn possible(turn: &Turn<'_>, wish: &Wish, handoff: Handoff) -> Option<(Handoff, Option<Attempt>)> {
+    let fits = wish.keeps(&handoff)
+        && terms_allow(&handoff.terms, wish.family, BEST)
+        && handoff.target_class == wish.class;
+    if !fits {
+        return None;
+    }
+    named(turn, wish, &handoff).ok()
+}
+
+/// Whether this very handoff can be the worker's.
+///
+/// # Errors
+/// `handoff_cancelled`, `already_judged`, `under_review`, `exhausted`, `pending` before its moment,
+/// `execution_unavailable` where the job's terms exclude the worker.
+fn named(turn: &Turn<'_>, wish: &Wish, handoff: &Handoff) -> Result<(Handoff, Option<Attempt>)> {
+    if handoff.target_class != wish.class {
+        return Err(Error::new(Kind::Usage, format!("handoff {} is for another class", handoff.id))
+            .because(format!("want {}, got {}", handoff.target_class, wish.class))
+            .fix(format!("give --class {}", handoff.target_class)));
+    }
+    let job = turn.state.get::<Job>(&handoff.job).ok_or_else(|| {
+        Error::new(Kind::UnknownId, format!("job {} of handoff {} is not there", handoff.job, handoff.id))
+    })?;
+    let history = turn.state.history(&handoff.fingerprint);
+    let active: Vec<Attempt> = history.active.iter().filter_map(|id| turn.state.get(id)).collect();
+    let asked = Asked {
+        job: &job,
+        history: &history,
+        active: &active,
+        own: Some(handoff),
+        limit: handoff.max_attempts,
+        now: &turn.now,
+        state: turn.state,
+    };
+    let overtaken = match lease::admit(&asked)? {
+        Admission::Again(attempt) => return Err(lease::under_review(&attempt, &job)),
+        Admission::New { overtaken } => overtaken.map(|attempt| *attempt),
+    };
+    match handoff.state {
+        HandoffState::Queued | HandoffState::Claimed => {}
+        HandoffState::Cancelled | HandoffState::Completed => {
+            return Err(Error::new(
+                Kind::HandoffCancelled,
+                format!("handoff {} is {}", handoff.id, handoff.state),
+            ));
+        }
+        HandoffState::Exhausted => {
+            return Err(Error::new(Kind::Exhausted, format!("handoff {} has no attempt left", handoff.id)));
+        }
+    }
+    if let Some(from) = handoff.ready_at.filter(|from| *from > turn.now.wall) {
+        return Err(Error::new(Kind::Pending, format!("handoff {} is not to be claimed yet", handoff.id))
+            .because(format!("it waits until {from}"))
+            .fix("claim it then, or claim another"));
+    }
+    lease::family_allowed(&job, wish.family, false, BEST)?;
+    another_mind(turn, wish, handoff, &job)?;
+    Ok((handoff.clone(), overtaken))
+}
+
+/// Refuses a worker's session that could not be independent, before any work is done.
+fn another_mind(turn: &Turn<'_>, wish: &Wish, handoff: &Handoff, job: &Job) -> Result<()> {
+    let Some(session) = wish.session.as_ref().filter(|_| job.execution.independent) else { return Ok(()) };
+    let source = turn.state.get::<Session>(&handoff.source_session);
+    let ancestors = source.map(|source| turn.state.ancestors(&source)).unwrap_or_default();
+    let own = session.id == handoff.source_session
+        || ancestors.contains(&session.id)
+        || job.frozen_by.contains(&session.id);
+    let keeps = !matches!(session.memory_policy, MemoryPolicy::None | MemoryPolicy::Bounded);
+    if !own && !keeps {
+        return Ok(());
+    }
+    let why = match own {
+        true => format!("session {} asked the question, or froze it", session.id),
+        false => format!("session {} keeps memory ({})", session.id, session.memory_policy),
+    };
+    Err(Error::new(Kind::ExecutionUnavailable, format!("job {} wants an independent reviewer", job.id))
+        .because(why)
+        .fix("leave --worker-session out: a session of its own is made for each attempt"))
+}

@@ -1,0 +1,346 @@
+//! Handoffs: one bounded transfer of work, put into the queue by the session that asks, and taken back by it
+//! alone (control-plane contract, 04; session-runtime contract, 09).
+
+use super::checkpoint::{self, Saved};
+use super::lease::{self, Admission, Asked};
+use super::lifecycle::Course;
+use crate::error::{Error, Kind, Result};
+use crate::model::checkpoint::{Bindings, Boundary, CheckpointPending};
+use crate::model::decision::{Decision, Turn};
+use crate::model::event::{AttemptEnd, Event};
+use crate::model::handoff::{
+    Attempt, AttemptState, ContextPolicy, Handoff, HandoffState, Permissions, terms,
+};
+use crate::model::id::{HandoffId, JobId, Name, SessionId, word};
+use crate::model::job::Job;
+use crate::model::queue::MAX_PRIORITY;
+use crate::model::result::History;
+use crate::model::run::{Gate, GateStatus, Run};
+use crate::model::session::{Role, Session, Status};
+use crate::model::state::State;
+use crate::model::time::Time;
+
+/// How long a worker's lease lasts unless it says otherwise.
+pub const WORKER_TTL_MS: u64 = 15 * 60 * 1000;
+/// Attempts that a question may have in the queue unless its opener says otherwise.
+pub const WORKER_MAX_ATTEMPTS: u32 = 3;
+/// The shortest and the longest lease: one second and thirty days.
+pub const TTL_MS: std::ops::RangeInclusive<u64> = 1_000..=30 * 24 * 60 * 60 * 1000;
+
+/// How a handoff is to be queued.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Terms {
+    /// The role that may answer.
+    pub class: Role,
+    /// The gate that the answer moves; by default the job's own.
+    pub gate: Option<Name>,
+    /// 9 goes before 0.
+    pub priority: u8,
+    /// Before when it is not to be claimed.
+    pub not_before: Option<Time>,
+    /// Attempts that the question may have, over all its handoffs.
+    pub max_attempts: u32,
+    /// How long a lease lasts, in milliseconds.
+    pub ttl_ms: u64,
+}
+
+impl Terms {
+    /// Terms of a class with every default.
+    pub fn of(class: Role) -> Self {
+        Self {
+            class,
+            gate: None,
+            priority: 0,
+            not_before: None,
+            max_attempts: WORKER_MAX_ATTEMPTS,
+            ttl_ms: WORKER_TTL_MS,
+        }
+    }
+
+    fn sound(&self) -> Result<()> {
+        sound_ttl(self.ttl_ms)?;
+        if self.priority > MAX_PRIORITY {
+            return Err(Error::new(Kind::Usage, format!("a priority is 0 to {MAX_PRIORITY}")));
+        }
+        if self.max_attempts == 0 {
+            return Err(Error::new(Kind::Usage, "a handoff has at least one attempt"));
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a lease that is too short or too long.
+///
+/// # Errors
+/// `usage`.
+pub fn sound_ttl(ttl_ms: u64) -> Result<()> {
+    if TTL_MS.contains(&ttl_ms) {
+        return Ok(());
+    }
+    Err(Error::new(Kind::Usage, "a lease lasts one second at least and 30 days at most")
+        .because(format!("got {ttl_ms} ms"))
+        .fix("give --ttl a duration such as 15m"))
+}
+
+/// Everything that an opening is decided on.
+pub struct Opening<'a> {
+    /// The session that asks.
+    pub session: Session,
+    /// Its current run.
+    pub run: Option<Run>,
+    /// The job.
+    pub job: &'a Job,
+    /// How it is to be queued.
+    pub terms: Terms,
+    /// Whether the session waits for the answer.
+    pub wait: bool,
+    /// The session's own open handoff of this job.
+    pub own: Option<Handoff>,
+    /// What has happened to the question.
+    pub history: History,
+    /// The question's active attempts.
+    pub active: Vec<Attempt>,
+    /// The bindings that a checkpoint carries over, with what the config declares.
+    pub bindings: Bindings,
+}
+
+/// A handoff in the queue.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+pub struct Queued {
+    /// The handoff.
+    pub handoff: HandoffId,
+    /// Its job.
+    pub job: JobId,
+    /// The session that asks.
+    pub session: SessionId,
+    /// Its state now.
+    pub status: Status,
+    /// The role that may answer.
+    pub class: Role,
+    /// The gate that the answer moves.
+    pub gate: Name,
+    /// Before when it is not to be claimed.
+    pub ready_at: Option<Time>,
+    /// Whether it was open already.
+    pub again: bool,
+}
+
+/// Puts a question into the queue. The same question of the same session is queued once.
+///
+/// # Errors
+/// `illegal_transition`, `already_judged`, `under_review`, `exhausted`, `usage`.
+pub fn open(turn: &mut Turn<'_>, opening: Opening<'_>) -> Result<Decision<Queued>> {
+    opening.terms.sound()?;
+    if let Some(own) = &opening.own {
+        return again(&opening, own);
+    }
+    let now = turn.now.clone();
+    let asked = Asked {
+        job: opening.job,
+        history: &opening.history,
+        active: &opening.active,
+        own: None,
+        limit: opening.terms.max_attempts,
+        now: &now,
+        state: turn.state,
+    };
+    if let Admission::Again(attempt) = lease::admit(&asked)? {
+        return Err(lease::under_review(&attempt, opening.job));
+    }
+    lease::may_send(&opening.session)?;
+    let mut course = Course::new(opening.session, opening.run);
+    let handoff = made(turn, &course.session, opening.job, opening.terms)?;
+    announce(&mut course, &handoff);
+    gate_pending(&mut course, &handoff);
+    let wait = opening.wait.then_some(Status::AwaitingExternal);
+    let boundary = if opening.wait { Boundary::ExternalWait } else { Boundary::BeforeLongWork };
+    save(turn, &mut course, &handoff, (wait, boundary), opening.bindings)?;
+    let queued = told(&handoff, &course.session, false);
+    Ok(Decision::new(course.events, queued))
+}
+
+fn told(handoff: &Handoff, session: &Session, again: bool) -> Queued {
+    Queued {
+        handoff: handoff.id.clone(),
+        job: handoff.job.clone(),
+        session: session.id.clone(),
+        status: session.status,
+        class: handoff.target_class.clone(),
+        gate: handoff.gate.clone(),
+        ready_at: handoff.ready_at,
+        again,
+    }
+}
+
+/// The session has asked already: the same wish is the same handoff, another one is said to be another.
+fn again(opening: &Opening<'_>, own: &Handoff) -> Result<Decision<Queued>> {
+    lease::same_gate(&own.id, &own.gate, opening.terms.gate.as_ref())?;
+    if own.target_class != opening.terms.class {
+        return Err(Error::new(Kind::Usage, format!("handoff {} is open for another class", own.id))
+            .because(format!("want {}, got {}", own.target_class, opening.terms.class))
+            .fix(format!("nf handoff cancel {} takes it back", own.id)));
+    }
+    Ok(Decision::nothing(told(own, &opening.session, true)))
+}
+
+/// A handoff of a job by a session.
+///
+/// # Errors
+/// `usage` where no gate is given and the job's own is no name.
+pub fn made(turn: &mut Turn<'_>, session: &Session, job: &Job, given: Terms) -> Result<Handoff> {
+    Ok(Handoff {
+        id: turn.id()?,
+        job: job.id.clone(),
+        fingerprint: job.fingerprint.clone(),
+        source_session: session.id.clone(),
+        target_class: given.class,
+        resource: session.resource.clone(),
+        gate: given.gate.map_or_else(|| lease::default_gate(job), Ok)?,
+        context_policy: ContextPolicy::PacketOnly,
+        permissions: Permissions { result_scope: job.result_scope },
+        priority: given.priority,
+        terms: terms(&job.execution),
+        ready_at: given.not_before.filter(|from| *from > turn.at()),
+        failures: 0,
+        max_attempts: given.max_attempts,
+        ttl_ms: given.ttl_ms,
+        state: HandoffState::Queued,
+        number: 0,
+        attempt: None,
+        result: None,
+        opened_at: turn.at(),
+    })
+}
+
+/// Opens a handoff in the events of a session's course.
+pub fn announce(course: &mut Course, handoff: &Handoff) {
+    course.events.push(Event::HandoffOpened { handoff: handoff.clone() });
+    if let Some(run) = &mut course.run {
+        run.pending.handoffs.insert(handoff.id.clone());
+    }
+}
+
+/// The gate of the run waits for the handoff, unless it does already.
+pub fn gate_pending(course: &mut Course, handoff: &Handoff) {
+    let Some(run) = &course.run else { return };
+    let held = run.pending.gates.get(&handoff.gate);
+    let waits =
+        |gate: &Gate| gate.status == GateStatus::Pending && gate.handoff.as_ref() == Some(&handoff.id);
+    if !held.is_some_and(waits) {
+        course.events.push(Event::GateMoved {
+            run: run.id.clone(),
+            gate: handoff.gate.clone(),
+            to: GateStatus::Pending,
+            handoff: Some(handoff.id.clone()),
+            result: None,
+            verdict: None,
+        });
+    }
+}
+
+/// The session waits where it is to and does not yet, and the moment is kept as a checkpoint.
+///
+/// # Errors
+/// Those of the lifecycle and of [`checkpoint::save`].
+pub fn save(
+    turn: &mut Turn<'_>,
+    course: &mut Course,
+    handoff: &Handoff,
+    (wait, boundary): (Option<Status>, Boundary),
+    bindings: Bindings,
+) -> Result<()> {
+    if let Some(status) = wait.filter(|_| course.session.status == Status::Running) {
+        course.go(status)?;
+    }
+    let Some(run) = course.run.clone() else { return Ok(()) };
+    let pending = CheckpointPending { handoff: Some(handoff.id.clone()), gate: Some(handoff.gate.clone()) };
+    let saved = Saved { session: &course.session, run: &run, boundary, pending };
+    let checkpoint = checkpoint::save(turn, saved, bindings)?;
+    course.events.push(Event::CheckpointSaved { checkpoint });
+    Ok(())
+}
+
+/// What became of a handoff that its source took back.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+pub struct TakenBack {
+    /// The handoff.
+    pub handoff: HandoffId,
+    /// Its state now.
+    pub state: HandoffState,
+    /// The attempt that was taken back with it.
+    pub attempt: Option<crate::model::id::AttemptId>,
+    /// Whether it was so already.
+    pub again: bool,
+}
+
+/// Refuses all but the session that asked, or one begun from it.
+fn its_source(state: &State, session: &Session, handoff: &Handoff) -> Result<()> {
+    let source = &handoff.source_session;
+    if session.id == *source || state.ancestors(session).contains(source) {
+        return Ok(());
+    }
+    Err(Error::new(Kind::Usage, format!("handoff {} is another session's", handoff.id))
+        .because(format!("want {source}, got {}", session.id))
+        .fix(format!("give --session {source}")))
+}
+
+fn active(state: &State, handoff: &Handoff) -> Option<Attempt> {
+    let newest = handoff.attempt.as_ref().and_then(|id| state.get::<Attempt>(id));
+    newest.filter(|attempt| attempt.state == AttemptState::Active)
+}
+
+/// Takes a handoff back for good; its attempt, if one is active, is revoked.
+///
+/// # Errors
+/// `usage` for another session's; `already_judged` where it has its result.
+pub fn cancel(turn: &Turn<'_>, session: &Session, handoff: &Handoff) -> Result<Decision<TakenBack>> {
+    its_source(turn.state, session, handoff)?;
+    let attempt = active(turn.state, handoff).map(|attempt| attempt.id);
+    let told = TakenBack {
+        handoff: handoff.id.clone(),
+        state: HandoffState::Cancelled,
+        attempt,
+        again: handoff.state == HandoffState::Cancelled,
+    };
+    match handoff.state {
+        HandoffState::Cancelled => Ok(Decision::nothing(told)),
+        HandoffState::Completed => Err(completed(turn.state, handoff)),
+        HandoffState::Queued | HandoffState::Claimed | HandoffState::Exhausted => {
+            Ok(Decision::new(lease::cancel(turn.state, handoff, &word("by_source")?)?, told))
+        }
+    }
+}
+
+/// The refusal to take back what has its result.
+fn completed(state: &State, handoff: &Handoff) -> Error {
+    let way = handoff.result.as_ref().map(|result| lease::after_answer(state, result));
+    let error = Error::new(Kind::AlreadyJudged, format!("handoff {} has its result", handoff.id));
+    match way {
+        Some(way) => error.fix(way),
+        None => error,
+    }
+}
+
+/// Takes the active attempt of a handoff back, without its nonce: the handoff is queued again.
+///
+/// # Errors
+/// `usage` for another session's; `lease_lost` where no attempt is active.
+pub fn revoke(turn: &Turn<'_>, session: &Session, handoff: &Handoff) -> Result<Decision<TakenBack>> {
+    its_source(turn.state, session, handoff)?;
+    if handoff.state == HandoffState::Completed {
+        return Err(completed(turn.state, handoff));
+    }
+    let Some(attempt) = active(turn.state, handoff) else {
+        return Err(Error::new(Kind::LeaseLost, format!("no attempt of handoff {} is active", handoff.id))
+            .because(format!("it is {}", handoff.state))
+            .fix(format!("nf show {}", handoff.id)));
+    };
+    let mut events = lease::end(turn.state, &attempt, AttemptEnd::Revoked, &word("by_source")?)?;
+    let history = turn.state.history(&handoff.fingerprint);
+    events.push(lease::next(handoff, &history, None));
+    let state = lease::state_after(handoff, &history);
+    Ok(Decision::new(
+        events,
+        TakenBack { handoff: handoff.id.clone(), state, attempt: Some(attempt.id), again: false },
+    ))
+}

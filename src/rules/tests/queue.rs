@@ -1,0 +1,587 @@
+//! The queue: who gets which work, who holds it, and what becomes of it when the holder is late.
+
+use super::*;
+use crate::model::handoff::{AttemptState, Handoff, HandoffState};
+use crate::model::id::{AttemptId, HandoffId};
+use crate::model::job::Family;
+use crate::model::run::GateStatus;
+use crate::model::session::{Host, Role, Status};
+use crate::rules::attempt::{Asking, Claimed, Secret, claim, claim_again};
+use crate::rules::claim::{Wish, find};
+use crate::rules::handoff::{self, Opening, Queued, TakenBack, Terms};
+use crate::rules::holding::{self, Failure, FailureClass, Held};
+
+const MINUTE: u64 = 60_000;
+const TTL: u64 = 15 * MINUTE;
+
+fn terms() -> Terms {
+    Terms::of(Role::SemanticReviewer)
+}
+
+fn wish() -> Wish {
+    Wish {
+        class: Role::SemanticReviewer,
+        handoff: None,
+        resource: None,
+        job: None,
+        gate: None,
+        worker: name("worker"),
+        family: Family::ServiceJob,
+        ttl_ms: None,
+        session: None,
+    }
+}
+
+impl World {
+    fn open(&mut self, id: &SessionId, job: &Job, terms: Terms, wait: bool) -> Result<Queued> {
+        let session = self.get_session(id);
+        let history = self.state.history(&job.fingerprint);
+        let opening = Opening {
+            run: current_run(&self.state, &session),
+            bindings: self.bindings(&session),
+            own: self.state.outstanding(id).into_iter().find(|handoff| handoff.job == job.id),
+            active: history.active.iter().filter_map(|id| self.state.get(id)).collect(),
+            history,
+            session,
+            job,
+            terms,
+            wait,
+        };
+        self.act(|turn, _| handoff::open(turn, opening))
+    }
+
+    /// A question of its own in the queue, by a session of its own.
+    fn queued(&mut self, text: &str, terms: Terms) -> Queued {
+        let session = self.start();
+        let job = self.freeze(&session, JOB, text);
+        self.open(&session, &job, terms, false).unwrap()
+    }
+
+    fn asking<T>(&self, handoff: &Handoff, with: impl FnOnce(&Asking<'_>) -> T) -> T {
+        let job: Job = self.state.get(&handoff.job).unwrap();
+        let source = self.get_session(&handoff.source_session);
+        let frozen = self.frozen(&job);
+        let artifacts: Vec<Vec<u8>> =
+            frozen.artifacts().iter().map(|artifact| self.blobs[&artifact.hash].clone()).collect();
+        with(&Asking { source: &source, frozen: &frozen, artifacts: &artifacts })
+    }
+
+    fn claim(&mut self, wish: &Wish) -> Result<(Claimed, Secret)> {
+        let mut secret = Secret::default();
+        let claimed = self.act(|turn, world| match find(turn, wish)? {
+            Ok(found) => {
+                let handoff = found.handoff.clone();
+                let (decision, kept) = world.asking(&handoff, |asking| claim(turn, wish, found, asking))?;
+                secret = kept;
+                Ok(decision)
+            }
+            Err((events, error)) => Ok(Decision::refused(events, error)),
+        })?;
+        Ok((claimed, secret))
+    }
+
+    fn hold(
+        &mut self,
+        id: &AttemptId,
+        act: impl FnOnce(&mut Turn<'_>, &Attempt, &Handoff) -> Result<Decision<Held>>,
+    ) -> Result<Held> {
+        let attempt: Attempt = self.state.get(id).unwrap();
+        let handoff: Handoff = self.state.get(&attempt.handoff).unwrap();
+        self.act(|turn, _| act(turn, &attempt, &handoff))
+    }
+
+    fn renew(&mut self, id: &AttemptId) -> Result<Held> {
+        self.hold(id, |turn, attempt, handoff| holding::renew(turn, attempt, handoff, None))
+    }
+
+    fn release(&mut self, id: &AttemptId) -> Result<Held> {
+        self.hold(id, |turn, attempt, handoff| holding::release(turn, attempt, handoff))
+    }
+
+    fn fail(&mut self, id: &AttemptId, retryable: bool, retry_after_ms: Option<u64>) -> Result<Held> {
+        let (class, reason) = (FailureClass::Failed, name("crash"));
+        let failure = Failure { class, reason, retryable, retry_after_ms };
+        self.hold(id, |turn, attempt, handoff| holding::fail(turn, attempt, handoff, &failure))
+    }
+
+    fn take_back(
+        &mut self,
+        id: &HandoffId,
+        act: impl FnOnce(&Turn<'_>, &Session, &Handoff) -> Result<Decision<TakenBack>>,
+    ) -> Result<TakenBack> {
+        let handoff = self.handoff(id);
+        let session = self.get_session(&handoff.source_session);
+        self.act(|turn, _| act(turn, &session, &handoff))
+    }
+
+    fn handoff(&self, id: &HandoffId) -> Handoff {
+        self.state.get(id).unwrap()
+    }
+
+    /// The answer of a worker to the packet that it got.
+    fn complete(&mut self, claimed: &Claimed, secret: &Secret, verdict: &str) -> Result<Bound> {
+        let job: Job = self.state.get(&claimed.job).unwrap();
+        let mut value = blank(&self.frozen(&job), &secret.nonce, Transport::Worker);
+        value["worker"] = json!({"provider": "peer", "model": "m1"});
+        value["output"] = json!({"verdict": verdict, "evidence": ["line one"]});
+        self.reply(&value)
+    }
+}
+
+#[test]
+fn opening_queues_the_question_and_the_session_waits_only_where_it_is_to() {
+    for (wait, status, boundary) in
+        [(false, Status::Running, "before_long_work"), (true, Status::AwaitingExternal, "external_wait")]
+    {
+        let mut world = World::new();
+        let session = world.start();
+        let job = world.freeze(&session, JOB, "text\n");
+        let queued = world.open(&session, &job, terms(), wait).unwrap();
+        let words = world.words();
+        assert_eq!(words[..2], ["handoff.opened", "gate.moved"]);
+        assert_eq!(words.last().map(String::as_str), Some("checkpoint.saved"));
+        assert_eq!((queued.status, world.get_session(&session).status), (status, status));
+        let checkpoint: Checkpoint =
+            world.state.get(&world.get_session(&session).checkpoint.unwrap()).unwrap();
+        assert_eq!(checkpoint.boundary.word(), boundary);
+        assert_eq!(world.run(&session).pending.gates[&queued.gate].status, GateStatus::Pending);
+        let again = world.open(&session, &job, terms(), wait).unwrap();
+        assert!(again.again && world.last.is_empty());
+        assert_eq!(again.handoff, queued.handoff);
+        let other = Terms { class: Role::Specialist, ..terms() };
+        assert_eq!(kind(world.open(&session, &job, other, wait)), Kind::Usage);
+        let other = Terms { gate: Some(name("another")), ..terms() };
+        assert_eq!(kind(world.open(&session, &job, other, wait)), Kind::Usage);
+    }
+}
+
+#[test]
+fn terms_that_make_no_sense_are_refused() {
+    let mut world = World::new();
+    let session = world.start();
+    let job = world.freeze(&session, JOB, "text\n");
+    for wrong in [
+        Terms { ttl_ms: 999, ..terms() },
+        Terms { ttl_ms: 30 * 24 * 60 * MINUTE + 1, ..terms() },
+        Terms { priority: 10, ..terms() },
+        Terms { max_attempts: 0, ..terms() },
+    ] {
+        assert_eq!(kind(world.open(&session, &job, wrong, false)), Kind::Usage);
+    }
+    assert_eq!(kind(world.claim(&Wish { ttl_ms: Some(10), ..wish() })), Kind::Usage);
+}
+
+#[test]
+fn claims_go_by_priority_and_then_by_age() {
+    let mut world = World::new();
+    let mut opened = Vec::new();
+    for (at, priority) in [0, 5, 9, 5, 0].into_iter().enumerate() {
+        world.pass(1);
+        opened.push(world.queued(&format!("text {at}\n"), Terms { priority, ..terms() }).handoff);
+    }
+    let claimed: Vec<HandoffId> = (0..5).map(|_| world.claim(&wish()).unwrap().0.handoff).collect();
+    let order = [2, 1, 3, 0, 4].map(|at: usize| opened[at].clone());
+    assert_eq!(claimed, order);
+    assert_eq!(kind(world.claim(&wish())), Kind::Pending);
+    assert!(world.last.is_empty(), "a claim that finds nothing writes nothing");
+}
+
+#[test]
+fn filters_and_terms_decide_who_gets_what() {
+    let mut world = World::new();
+    let plain = world.queued("plain\n", terms());
+    let gated = world.queued("gated\n", Terms { gate: Some(name("ci/gate")), ..terms() });
+    let special = world.queued("special\n", Terms { class: Role::Specialist, ..terms() });
+    let job = world.handoff(&special.handoff).job;
+    let cases: Vec<(Wish, Option<&HandoffId>)> = vec![
+        (Wish { gate: Some(name("ci/gate")), ..wish() }, Some(&gated.handoff)),
+        (Wish { gate: Some(name("no/gate")), ..wish() }, None),
+        (Wish { resource: Some(name("other")), ..wish() }, None),
+        (Wish { job: Some(job.clone()), ..wish() }, None),
+        (Wish { job: Some(job), class: Role::Specialist, ..wish() }, Some(&special.handoff)),
+        (Wish { class: Role::Writer, ..wish() }, None),
+        (Wish { resource: Some(name("novel/pride")), ..wish() }, Some(&plain.handoff)),
+    ];
+    for (wish, want) in cases {
+        let got = world.claim(&wish).ok().map(|(claimed, _)| claimed.handoff);
+        assert_eq!(got.as_ref(), want, "{wish:?}");
+    }
+}
+
+#[test]
+fn a_family_that_the_job_excludes_gets_nothing_and_is_told_why() {
+    let mut world = World::new();
+    let session = world.start();
+    let text = JOB.replace("\"independent\": true", "\"independent\": true, \"families\": [\"peer_chat\"]");
+    let closed = world.freeze(&session, &text, "closed\n");
+    let closed = world.open(&session, &closed, terms(), false).unwrap();
+    let error = world.claim(&wish()).unwrap_err();
+    assert_eq!(error.kind, Kind::Pending);
+    assert!(error.cause.unwrap().contains(closed.handoff.to_string().as_str()));
+    let named = Wish { handoff: Some(world.handoff(&closed.handoff)), ..wish() };
+    assert_eq!(kind(world.claim(&named)), Kind::ExecutionUnavailable);
+    let behind = world.queued("behind\n", terms());
+    assert_eq!(world.claim(&wish()).unwrap().0.handoff, behind.handoff, "it starves nobody behind it");
+    let chat = Wish { family: Family::PeerChat, ..wish() };
+    assert_eq!(world.claim(&chat).unwrap().0.handoff, closed.handoff);
+}
+
+#[test]
+fn a_claim_makes_an_attempt_with_a_session_that_keeps_nothing() {
+    let mut world = World::new();
+    let queued = world.queued("text\n", terms());
+    let (claimed, secret) = world.claim(&Wish { family: Family::LocalModel, ..wish() }).unwrap();
+    assert_eq!((claimed.handoff.clone(), claimed.number), (queued.handoff, 1));
+    let attempt: Attempt = world.state.get(&claimed.attempt).unwrap();
+    assert_eq!(attempt.nonce_hash, Hash::of(secret.nonce.as_bytes()));
+    assert_eq!(attempt.packet_hash, Hash::of(secret.packet.as_bytes()));
+    assert!(secret.packet.contains(&secret.nonce) && attempt.family() == Family::LocalModel);
+    let worker = world.get_session(&claimed.worker_session);
+    assert_eq!((worker.host, worker.status), (Host::LocalModel, Status::Running));
+    assert_eq!(worker.parent, Some(queued.session));
+    let events = serde_json::to_string(&world.last).unwrap();
+    assert!(!events.contains(&secret.nonce), "no record holds a nonce");
+    let named = Wish { handoff: Some(world.handoff(&claimed.handoff)), ..wish() };
+    assert_eq!(kind(world.claim(&named)), Kind::UnderReview);
+    let bound = world.complete(&claimed, &secret, "reject").unwrap();
+    assert_eq!(world.handoff(&claimed.handoff).state, HandoffState::Completed);
+    let kept: StoredResult = world.state.get(&bound.result).unwrap();
+    assert_eq!(kept.provenance.family, Family::LocalModel);
+    assert_eq!(kept.provenance.name.as_deref(), Some("worker"));
+    assert_eq!(world.get_session(&claimed.worker_session).status, Status::Completed);
+    let held = world.renew(&claimed.attempt).unwrap();
+    assert!(held.again && held.state == AttemptState::Completed && world.last.is_empty());
+    let again = world.complete(&claimed, &secret, "reject").unwrap();
+    assert!(again.duplicate && world.last.is_empty());
+    assert_eq!(kind(world.complete(&claimed, &secret, "accept")), Kind::ResultConflict);
+    assert_eq!(kind(world.fail(&claimed.attempt, true, None)), Kind::LeaseLost);
+}
+
+#[test]
+fn work_is_not_claimed_before_its_moment() {
+    let mut world = World::new();
+    let from = world.now.wall.plus_millis(10 * MINUTE);
+    let queued = world.queued("text\n", Terms { not_before: Some(from), priority: 9, ..terms() });
+    let other = world.queued("other\n", terms());
+    assert_eq!(world.claim(&wish()).unwrap().0.handoff, other.handoff);
+    let named = Wish { handoff: Some(world.handoff(&queued.handoff)), ..wish() };
+    assert_eq!(kind(world.claim(&named)), Kind::Pending);
+    world.pass(10 * MINUTE - 1);
+    assert_eq!(kind(world.claim(&wish())), Kind::Pending);
+    let late = world.queued("late\n", terms());
+    world.pass(1);
+    assert_eq!(world.claim(&wish()).unwrap().0.handoff, queued.handoff, "what is due counts at once");
+    assert_eq!(world.words()[0], "handoff.queued");
+    assert_eq!(world.claim(&wish()).unwrap().0.handoff, late.handoff);
+}
+
+/// A moment as another clock shows it.
+type Shift = (&'static str, fn(&mut Moment));
+
+#[test]
+fn a_stale_worker_loses_to_the_one_that_overtook_it_on_any_clock() {
+    let shifts: [Shift; 6] = [
+        ("the same clock", |now| now.boottime_ms += TTL),
+        ("the wall an hour forward", |now| {
+            now.boottime_ms += TTL;
+            now.wall = now.wall.plus_millis(60 * MINUTE);
+        }),
+        ("the wall an hour back", |now| {
+            now.boottime_ms += TTL;
+            now.wall = Time::from_micros(now.wall.micros() - 3_600_000_000);
+        }),
+        ("another boot", |now| {
+            now.boot_id = "other".to_owned();
+            now.boottime_ms = 5;
+            now.wall = now.wall.plus_millis(TTL + 30_000);
+        }),
+        ("another machine", |now| {
+            now.machine = "other".to_owned();
+            now.wall = now.wall.plus_millis(TTL + 30_000);
+        }),
+        ("a shifted time namespace", |now| {
+            now.namespace = "other".to_owned();
+            now.boottime_ms += 1_000_000_000;
+            now.wall = now.wall.plus_millis(TTL + 30_000);
+        }),
+    ];
+    for (clock, shift) in shifts {
+        let mut world = World::new();
+        world.queued("text\n", terms());
+        let (old, old_secret) = world.claim(&wish()).unwrap();
+        shift(&mut world.now);
+        let (new, new_secret) = world.claim(&wish()).unwrap();
+        assert_eq!((new.number, new.handoff.clone()), (2, old.handoff.clone()), "{clock}");
+        assert_eq!(world.words()[..3], ["lease.expired", "attempt.ended", "session.moved"], "{clock}");
+        assert_eq!(kind(world.renew(&old.attempt)), Kind::LeaseLost, "{clock}");
+        assert_eq!(kind(world.release(&old.attempt)), Kind::LeaseLost, "{clock}");
+        assert_eq!(kind(world.fail(&old.attempt, true, None)), Kind::LeaseLost, "{clock}");
+        assert_eq!(kind(world.complete(&old, &old_secret, "reject")), Kind::LeaseLost, "{clock}");
+        assert_eq!(world.words(), ["reply.received", "conflict.refused"], "{clock}");
+        let Event::ConflictRefused { value: Some(kept), .. } = &world.last[1] else { panic!("{clock}") };
+        assert!(world.blobs.contains_key(kept), "{clock}: nothing lost, nothing applied");
+        let attempt: Attempt = world.state.get(&new.attempt).unwrap();
+        assert_eq!(attempt.state, AttemptState::Active, "{clock}: the new one is unaffected");
+        assert!(world.complete(&new, &new_secret, "reject").is_ok(), "{clock}");
+    }
+}
+
+#[test]
+fn a_clock_that_jumps_takes_no_lease_away_early() {
+    let shifts: [Shift; 5] = [
+        ("the wall an hour forward", |now| now.wall = now.wall.plus_millis(60 * MINUTE)),
+        ("the wall ten years back", |now| {
+            now.wall = Time::from_micros(now.wall.micros() - 315_360_000_000_000);
+        }),
+        ("another boot at once", |now| now.boot_id = "other".to_owned()),
+        ("another machine at once", |now| now.machine = "other".to_owned()),
+        ("another namespace, far ahead", |now| {
+            now.namespace = "other".to_owned();
+            now.boottime_ms += 1_000_000_000;
+        }),
+    ];
+    for (clock, shift) in shifts {
+        let mut world = World::new();
+        world.queued("text\n", terms());
+        let (claimed, secret) = world.claim(&wish()).unwrap();
+        shift(&mut world.now);
+        assert_eq!(kind(world.claim(&wish())), Kind::Pending, "{clock}");
+        assert!(world.last.is_empty(), "{clock}");
+        assert!(world.complete(&claimed, &secret, "accept").is_ok(), "{clock}");
+    }
+}
+
+#[test]
+fn an_owner_goes_on_after_its_time_while_nobody_has_claimed() {
+    let mut world = World::new();
+    world.queued("text\n", terms());
+    let (claimed, secret) = world.claim(&wish()).unwrap();
+    world.pass(TTL);
+    assert!(!world.renew(&claimed.attempt).unwrap().again);
+    assert_eq!(world.words(), ["lease.revived"]);
+    assert_eq!(kind(world.claim(&wish())), Kind::Pending, "a revived lease protects again");
+    world.renew(&claimed.attempt).unwrap();
+    assert_eq!(world.words(), ["lease.renewed"]);
+    world.pass(TTL);
+    let better = world.queued("better\n", Terms { priority: 9, ..terms() });
+    assert_eq!(world.claim(&wish()).unwrap().0.handoff, better.handoff);
+    assert_eq!(world.words()[0], "lease.expired", "a claim of other work saw it run out");
+    assert!(world.complete(&claimed, &secret, "accept").is_ok());
+    assert_eq!(world.words()[0], "lease.revived");
+}
+
+#[test]
+fn the_last_attempt_may_still_answer_after_the_handoff_is_exhausted() {
+    let mut world = World::new();
+    let queued = world.queued("text\n", Terms { max_attempts: 1, ..terms() });
+    let (claimed, secret) = world.claim(&wish()).unwrap();
+    world.pass(TTL);
+    assert_eq!(kind(world.claim(&wish())), Kind::Pending);
+    assert_eq!(world.words(), ["lease.expired", "handoff.exhausted"]);
+    assert_eq!(world.handoff(&queued.handoff).state, HandoffState::Exhausted);
+    assert!(world.state.outstanding(&queued.session).is_empty());
+    let held = world.renew(&claimed.attempt).unwrap();
+    assert_eq!(held.handoff_state, HandoffState::Claimed);
+    assert_eq!(world.handoff(&queued.handoff).state, HandoffState::Claimed);
+    assert_eq!(world.state.outstanding(&queued.session).len(), 1);
+    world.pass(TTL);
+    assert_eq!(kind(world.claim(&wish())), Kind::Pending);
+    assert!(world.complete(&claimed, &secret, "reject").is_ok());
+    assert_eq!(world.handoff(&queued.handoff).state, HandoffState::Completed);
+    assert!(world.state.outstanding(&queued.session).is_empty());
+}
+
+#[test]
+fn failures_pause_the_work_longer_and_longer_and_then_exhaust_it() {
+    let mut world = World::new();
+    let queued = world.queued("text\n", terms());
+    let before = world.now.wall;
+    let (first, _) = world.claim(&wish()).unwrap();
+    let held = world.fail(&first.attempt, true, None).unwrap();
+    assert_eq!(held.ready_at, Some(before.plus_millis(30_000)));
+    assert!(world.fail(&first.attempt, true, None).unwrap().again, "the same failure again is the same");
+    assert_eq!(kind(world.claim(&wish())), Kind::Pending);
+    world.pass(30_000);
+    let (second, _) = world.claim(&wish()).unwrap();
+    assert_eq!(second.number, 2);
+    let from = world.now.wall;
+    assert_eq!(world.fail(&second.attempt, true, None).unwrap().ready_at, Some(from.plus_millis(MINUTE)));
+    world.pass(MINUTE);
+    let (third, _) = world.claim(&wish()).unwrap();
+    let held = world.fail(&third.attempt, true, None).unwrap();
+    assert_eq!((held.handoff_state, held.ready_at), (HandoffState::Exhausted, None));
+    let named = Wish { handoff: Some(world.handoff(&queued.handoff)), ..wish() };
+    assert_eq!(kind(world.claim(&named)), Kind::Exhausted);
+    let history = world.state.history(&world.handoff(&queued.handoff).fingerprint);
+    assert_eq!((history.opened, history.verdicts.len()), (3, 0), "a failure is never a verdict");
+}
+
+#[test]
+fn a_worker_says_how_long_to_wait_or_that_nothing_helps() {
+    let mut world = World::new();
+    world.queued("text\n", terms());
+    let (claimed, _) = world.claim(&wish()).unwrap();
+    let from = world.now.wall;
+    let held = world.fail(&claimed.attempt, true, Some(7_000)).unwrap();
+    assert_eq!(held.ready_at, Some(from.plus_millis(7_000)));
+    world.pass(7_000);
+    let (claimed, _) = world.claim(&wish()).unwrap();
+    assert_eq!(world.fail(&claimed.attempt, false, None).unwrap().handoff_state, HandoffState::Exhausted);
+}
+
+#[test]
+fn an_answer_that_does_not_bind_fails_a_worker_at_once_and_not_the_question() {
+    let mut world = World::new();
+    let queued = world.queued("text\n", terms());
+    let (claimed, secret) = world.claim(&wish()).unwrap();
+    assert_eq!(kind(world.complete(&claimed, &secret, "perhaps")), Kind::SemanticInvalid);
+    assert_eq!(world.words(), ["reply.received", "attempt.ended", "session.moved", "handoff.queued"]);
+    assert_eq!(world.handoff(&queued.handoff).state, HandoffState::Queued);
+    assert_eq!(kind(world.claim(&wish())), Kind::Pending);
+    world.pass(30_000);
+    assert!(world.claim(&wish()).is_ok());
+}
+
+#[test]
+fn what_is_given_or_taken_back_can_be_claimed_at_once() {
+    let mut world = World::new();
+    let queued = world.queued("text\n", terms());
+    let (first, first_secret) = world.claim(&wish()).unwrap();
+    world.release(&first.attempt).unwrap();
+    assert!(world.release(&first.attempt).unwrap().again && world.last.is_empty());
+    assert_eq!(kind(world.complete(&first, &first_secret, "accept")), Kind::LeaseLost);
+    let (second, second_secret) = world.claim(&wish()).unwrap();
+    let taken = world.take_back(&queued.handoff, handoff::revoke).unwrap();
+    assert_eq!(taken.attempt, Some(second.attempt.clone()));
+    assert_eq!(kind(world.take_back(&queued.handoff, handoff::revoke)), Kind::LeaseLost);
+    assert_eq!(kind(world.complete(&second, &second_secret, "accept")), Kind::LeaseLost);
+    let (third, _) = world.claim(&wish()).unwrap();
+    assert_eq!(third.number, 3);
+    assert_eq!(world.release(&third.attempt).unwrap().handoff_state, HandoffState::Exhausted);
+    let history = world.state.history(&world.handoff(&queued.handoff).fingerprint);
+    assert_eq!((history.opened, history.released, history.cancelled), (3, 2, 1));
+}
+
+#[test]
+fn only_the_source_takes_a_handoff_back_and_then_for_good() {
+    let mut world = World::new();
+    let queued = world.queued("text\n", terms());
+    let (claimed, secret) = world.claim(&wish()).unwrap();
+    let stranger = world.start();
+    let handoff = world.handoff(&queued.handoff);
+    let session = world.get_session(&stranger);
+    assert_eq!(kind(world.act(|turn, _| handoff::cancel(turn, &session, &handoff))), Kind::Usage);
+    assert_eq!(kind(world.act(|turn, _| handoff::revoke(turn, &session, &handoff))), Kind::Usage);
+    let taken = world.take_back(&queued.handoff, handoff::cancel).unwrap();
+    assert_eq!((taken.attempt, taken.again), (Some(claimed.attempt.clone()), false));
+    assert!(world.take_back(&queued.handoff, handoff::cancel).unwrap().again && world.last.is_empty());
+    assert_eq!(kind(world.complete(&claimed, &secret, "accept")), Kind::HandoffCancelled);
+    assert_eq!(kind(world.renew(&claimed.attempt)), Kind::HandoffCancelled);
+    assert_eq!(kind(world.claim(&wish())), Kind::Pending);
+    let other = world.queued("other\n", terms());
+    let (claimed, secret) = world.claim(&wish()).unwrap();
+    world.complete(&claimed, &secret, "accept").unwrap();
+    assert_eq!(kind(world.take_back(&other.handoff, handoff::cancel)), Kind::AlreadyJudged);
+}
+
+#[test]
+fn a_question_is_out_once_at_a_time_and_never_again_once_answered() {
+    let mut world = World::new();
+    let (one, two) = (world.start(), world.start());
+    let job = world.freeze(&one, JOB, "text\n");
+    world.freeze(&two, JOB, "text\n");
+    let first = world.open(&one, &job, terms(), false).unwrap();
+    world.pass(1);
+    let second = world.open(&two, &job, terms(), false).unwrap();
+    let (claimed, _) = world.claim(&wish()).unwrap();
+    assert_eq!(claimed.handoff, first.handoff);
+    assert_eq!(kind(world.claim(&wish())), Kind::Pending, "the same question is out");
+    let named = Wish { handoff: Some(world.handoff(&second.handoff)), ..wish() };
+    assert_eq!(kind(world.claim(&named)), Kind::UnderReview);
+    let three = world.start();
+    assert_eq!(kind(world.open(&three, &job, terms(), false)), Kind::UnderReview);
+    assert_eq!(kind(world.packet(&two, &job, Transport::Chat)), Kind::UnderReview);
+    world.fail(&claimed.attempt, true, None).unwrap();
+    let (claimed, secret) = world.claim(&wish()).unwrap();
+    assert_eq!(claimed.handoff, second.handoff, "the one that pauses holds the other up no more");
+    world.complete(&claimed, &secret, "reject").unwrap();
+    world.pass(60 * MINUTE);
+    assert_eq!(kind(world.claim(&wish())), Kind::Pending);
+    let named = Wish { handoff: Some(world.handoff(&first.handoff)), ..wish() };
+    assert_eq!(kind(world.claim(&named)), Kind::AlreadyJudged);
+    assert_eq!(kind(world.open(&three, &job, terms(), false)), Kind::AlreadyJudged);
+}
+
+#[test]
+fn attempts_are_counted_over_all_handoffs_of_a_question() {
+    let mut world = World::new();
+    let (one, two) = (world.start(), world.start());
+    let job = world.freeze(&one, JOB, "text\n");
+    world.freeze(&two, JOB, "text\n");
+    world.open(&one, &job, Terms { max_attempts: 2, ..terms() }, false).unwrap();
+    world.open(&two, &job, Terms { max_attempts: 2, ..terms() }, false).unwrap();
+    for _ in 0..2 {
+        let (claimed, _) = world.claim(&wish()).unwrap();
+        world.release(&claimed.attempt).unwrap();
+    }
+    assert_eq!(kind(world.claim(&wish())), Kind::Pending);
+    let three = world.start();
+    assert_eq!(kind(world.open(&three, &job, Terms { max_attempts: 2, ..terms() }, false)), Kind::Exhausted);
+}
+
+#[test]
+fn a_repeated_claim_gets_a_new_nonce_for_the_same_attempt() {
+    let mut world = World::new();
+    world.queued("text\n", terms());
+    let (claimed, lost) = world.claim(&wish()).unwrap();
+    let attempt: Attempt = world.state.get(&claimed.attempt).unwrap();
+    let handoff = world.handoff(&claimed.handoff);
+    let mut secret = Secret::default();
+    let again = world
+        .act(|turn, world| {
+            let (decision, kept) =
+                world.asking(&handoff, |asking| claim_again(turn, &attempt, &handoff, asking))?;
+            secret = kept;
+            Ok(decision)
+        })
+        .unwrap();
+    assert_eq!(world.words(), ["attempt.renonced"]);
+    assert_eq!(again, claimed);
+    assert_ne!(secret.nonce, lost.nonce);
+    assert!(world.state.attempt_of_nonce(&Hash::of(lost.nonce.as_bytes())).is_none());
+    assert!(world.complete(&claimed, &secret, "accept").is_ok());
+}
+
+#[test]
+fn nobody_reviews_what_they_asked_themselves() {
+    let mut world = World::new();
+    let queued = world.queued("text\n", terms());
+    let own = Wish { session: Some(world.get_session(&queued.session)), ..wish() };
+    assert_eq!(kind(world.claim(&own)), Kind::Pending);
+    let named = Wish { handoff: Some(world.handoff(&queued.handoff)), ..own };
+    assert_eq!(kind(world.claim(&named)), Kind::ExecutionUnavailable);
+    let stranger = world.start();
+    let keeps = Wish { session: Some(world.get_session(&stranger)), ..named };
+    assert_eq!(kind(world.claim(&keeps)), Kind::ExecutionUnavailable, "a session that keeps memory");
+    assert!(world.claim(&wish()).is_ok());
+}
+
+#[test]
+fn every_expired_lease_is_reclaimed_once() {
+    let mut world = World::new();
+    let count = 150;
+    for at in 0..count {
+        world.queued(&format!("text {at}\n"), terms());
+    }
+    for _ in 0..count {
+        world.claim(&wish()).unwrap();
+    }
+    world.pass(TTL);
+    let mut seen = std::collections::BTreeSet::new();
+    for _ in 0..count {
+        let (claimed, _) = world.claim(&wish()).unwrap();
+        assert_eq!(claimed.number, 2);
+        assert!(seen.insert(claimed.handoff), "claimed twice");
+    }
+    assert_eq!(kind(world.claim(&wish())), Kind::Pending);
+}
