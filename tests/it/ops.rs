@@ -316,6 +316,8 @@ fn a_dry_run_shows_the_events_and_writes_nothing() {
         let types = |events: &[Value]| events.iter().map(|event| event["type"].clone()).collect::<Vec<_>>();
         let planned = json["planned"].as_array().expect("events");
         let written = records(&scene.project).split_off(before);
+        let twice = starts(command, "effect run");
+        assert_eq!(written.len(), if twice { 2 } else { 1 }, "{command:?}");
         let written = written.iter().flat_map(|record| record["events"].as_array().expect("events").clone());
         assert_eq!(types(planned), types(&written.collect::<Vec<_>>()), "{command:?}");
         assert_eq!(types(&shown), types(planned), "{command:?}");
