@@ -95,7 +95,7 @@ pub fn sync(root: &Path, path: &str) -> Result<()> {
     let failed = |error: &std::io::Error| {
         Error::new(Kind::NotDurable, format!("the sync of {} failed", path.display()))
             .because(error.to_string())
-            .fix("nothing was recorded; look at the disk, then nf effect check KEY")
+            .fix("nothing was recorded; look at the disk, write the file anew, then nf effect done KEY")
     };
     if let Ok(file) = open(root, path, OFlags::RDONLY | OFlags::NONBLOCK)
         && file.metadata().is_ok_and(|meta| meta.is_file())

@@ -152,12 +152,13 @@ fn check(ctx: &Context, key: &Name) -> Result<Done> {
     Ok(Done::of(&CheckReport::of(effect, look.seen)).warned(snapshot.warnings))
 }
 
-/// A step that looks at the path, and may first make what is there durable.
+/// A step that looks at the path, and may make what it saw durable: bytes that change after the look are seen
+/// under the lock, and looked at and synced anew.
 fn gather(opened: &Opened, effect: &Effect, sync: bool) -> Result<Gathered<Look>> {
+    let look = look(opened, &effect.path);
     if sync {
         place::sync(opened.project.root(), &effect.path)?;
     }
-    let look = look(opened, &effect.path);
     let stamps = look.stamp.clone().into_iter().collect();
     let mut gathered = Gathered::of(look);
     gathered.files = stamps;

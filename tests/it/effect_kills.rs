@@ -105,3 +105,68 @@ fn killed_at_any_moment_the_write_happens_at_most_once_and_is_else_uncertain() {
     assert!(kills < 100 || met.iter().all(|times| *times > 0), "every moment is met: {met:?}");
     assert_sound(&project);
 }
+
+/// A project with one write planned.
+fn planned() -> Project {
+    let mut project = Project::new();
+    project.set("PATH", "/usr/local/bin:/usr/bin:/bin");
+    project.write("new.md", "new\n");
+    project.start();
+    done(&project, &["effect", "plan", "--key", "k", "--path", "text", "--expect", "new.md"]);
+    project
+}
+
+/// Runs a line whose shell kills `nf`, and waits until the line has ended.
+fn killed_by_its_command(project: &Project, line: &str) {
+    let mut command = project.command(&["effect", "run", "k", "--", "sh", "-c", line]);
+    let output = command.stderr(Stdio::piped()).output().expect("nf starts");
+    assert_eq!(output.status.code(), None, "nf was killed");
+}
+
+#[test]
+fn each_moment_of_a_crash_is_told_for_what_it_is() {
+    // Between the start and the write.
+    let project = planned();
+    killed_by_its_command(&project, "kill -9 $PPID");
+    project.nf(&["effect", "run", "k", "--", "touch", "ran"]).expect(9);
+    refused(&project, &["effect", "done", "k"], 9, "uncertain");
+    // A command that goes on writes after all: that is why nothing was guessed.
+    let project = planned();
+    killed_by_its_command(&project, "kill -9 $PPID; sleep 0.1; cp new.md text");
+    project.nf(&["effect", "run", "k", "--", "touch", "ran"]).expect(9);
+    names(&refused(&project, &["resume", "--interrupted"], 9, "stale")["cause"], &["nf effect done k"]);
+    assert_eq!(done(&project, &["effect", "done", "k"])["application"], "new");
+    done(&project, &["resume", "--interrupted"]);
+    // Between the write and its record.
+    let project = planned();
+    killed_by_its_command(&project, "cp new.md text; kill -9 $PPID");
+    assert_eq!(project.nf(&["effect", "check", "k"]).expect(9).line(), "started");
+    project.nf(&["effect", "run", "k", "--", "touch", "ran"]).expect(9);
+    done(&project, &["effect", "done", "k"]);
+    let again = project.nf(&["effect", "run", "k", "--", "touch", "ran"]).expect(0);
+    assert_eq!(again.line(), "already");
+    assert!(!project.at("ran").exists());
+    assert_sound(&project);
+}
+
+#[test]
+fn a_write_that_cannot_be_made_durable_is_not_done() {
+    let Some(strace) = crate::faults::trace::strace() else { return };
+    let project = planned();
+    project.write("text", "new\n");
+    let before = project.log();
+    for when in [1, 2] {
+        let ran = strace.inject(&project, &["effect", "done", "k", "--json"], "fsync", "error=EIO", when);
+        assert_eq!(ran.expect(12).json()["error"]["kind"], "not_durable", "call {when}");
+        assert!(before == project.log() && !project.at(".novelforge/POISON").exists());
+    }
+    done(&project, &["effect", "done", "k"]);
+}
+
+#[test]
+fn quiet_leaves_the_commands_own_errors_alone() {
+    let project = planned();
+    let line = "echo words; echo trouble >&2; cp new.md text";
+    let ran = project.nf(&["effect", "run", "k", "-q", "--", "sh", "-c", line]).expect(0);
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("new\n", "trouble\n"));
+}
