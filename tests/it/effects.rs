@@ -281,6 +281,19 @@ fn a_link_put_in_the_way_after_the_plan_is_not_followed() {
 }
 
 #[test]
+fn a_path_that_is_bound_is_told_and_bound_anew_after_the_write() {
+    let (project, _) = project();
+    let save = ["checkpoint", "save", "--boundary", "other", "--authority", "canon=canon/ch01.md"];
+    done(&project, &save);
+    assert_eq!(done(&project, PLAN)["bound"], json!(["canon"]));
+    project.nf(&run(WRITE)).expect(0);
+    let error = refused(&project, &["resume", "--interrupted"], 9, "stale");
+    assert_eq!(error["details"]["failed"], json!(["authority"]));
+    done(&project, &save);
+    done(&project, &["resume", "--interrupted"]);
+}
+
+#[test]
 fn what_a_plan_names_must_be_there_and_be_something_else() {
     let (project, _) = project();
     let plan = |key: &str, expect: &str| {

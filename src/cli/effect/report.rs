@@ -28,6 +28,9 @@ impl Report for PlanReport {
         if receipts.is_empty() {
             news.push("note: it rests on no receipt".to_owned());
         }
+        news.extend(self.0.bound.iter().map(|name| {
+            format!("note: {path} is bound as {name}; once it is written, nf checkpoint save binds it anew")
+        }));
         let contested = self.0.contested.iter();
         news.extend(contested.map(|id| format!("note: receipt {id} rests on a contested result")));
         news

@@ -4,7 +4,7 @@
 use super::Application;
 use super::Seen;
 use crate::error::{Error, Kind, Result};
-use crate::model::checkpoint::{Bindings, Boundary, CheckpointPending};
+use crate::model::checkpoint::{BindingKind, Bindings, Boundary, CheckpointPending};
 use crate::model::decision::{Decision, Turn};
 use crate::model::effect::{Effect, EffectState, FileState};
 use crate::model::event::{ConflictKind, Event};
@@ -46,6 +46,8 @@ pub struct Planned {
     pub effect: Effect,
     /// Receipts that rest on a contested result.
     pub contested: Vec<ReceiptId>,
+    /// Names under which its path is bound: a resume will find them changed by the write.
+    pub bound: Vec<Name>,
     /// The checkpoint that was saved before the write.
     pub checkpoint: Option<CheckpointId>,
 }
@@ -67,8 +69,14 @@ pub fn plan(turn: &mut Turn<'_>, plan: Plan) -> Result<Decision<Planned>> {
             return Ok(conflict(turn, &plan, &receipts, held));
         }
         let (application, checkpoint) = (Application::Already, None);
-        let contested = plan.contested;
-        return Ok(Decision::nothing(Planned { application, effect: held.clone(), contested, checkpoint }));
+        let (contested, bound) = (plan.contested, bound(&plan.bindings, &held.path));
+        return Ok(Decision::nothing(Planned {
+            application,
+            effect: held.clone(),
+            contested,
+            bound,
+            checkpoint,
+        }));
     }
     if let Some(negative) = plan.receipts.iter().find(|receipt| receipt.outcome.polarity == Polarity::Fail) {
         return Err(rests_on_a_refusal(negative));
@@ -107,6 +115,7 @@ pub fn plan(turn: &mut Turn<'_>, plan: Plan) -> Result<Decision<Planned>> {
         reason: None,
     };
     let mut bindings = plan.bindings;
+    let bound = bound(&bindings, &effect.path);
     drop_what_is_over(turn.state, &mut bindings);
     bindings.effects.push(effect.id.clone());
     let pending = CheckpointPending::default();
@@ -116,9 +125,20 @@ pub fn plan(turn: &mut Turn<'_>, plan: Plan) -> Result<Decision<Planned>> {
         application: Application::New,
         effect: effect.clone(),
         contested: plan.contested,
+        bound,
         checkpoint: Some(checkpoint.id.clone()),
     };
     Ok(Decision::new(vec![Event::EffectPlanned { effect }, Event::CheckpointSaved { checkpoint }], planned))
+}
+
+/// The names under which a path is bound so that any change of it stops a resume.
+fn bound(bindings: &Bindings, path: &str) -> Vec<Name> {
+    let exact = bindings.artifacts.iter().filter(|bound| bound.binding == BindingKind::Exact);
+    let artifacts = exact.map(|bound| (&bound.name, &bound.path));
+    let authority = bindings.authority.iter().map(|bound| (&bound.name, &bound.path));
+    let versions = bindings.compatibility.iter().map(|bound| (&bound.name, &bound.path));
+    let all = artifacts.chain(authority).chain(versions).filter(|(_, held)| *held == path);
+    all.map(|(name, _)| name.clone()).collect()
 }
 
 /// Takes out of the bindings the effects that were cleared, and those that a later write went on from; a
