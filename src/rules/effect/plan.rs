@@ -65,18 +65,7 @@ pub fn plan(turn: &mut Turn<'_>, plan: Plan) -> Result<Decision<Planned>> {
     let last = turn.state.effect_of(&plan.key);
     if let Some(held) = last.as_ref().filter(|held| held.state != EffectState::Cleared) {
         let same = held.path == plan.path && held.required == plan.required && held.receipts == receipts;
-        if !same {
-            return Ok(conflict(turn, &plan, &receipts, held));
-        }
-        let (application, checkpoint) = (Application::Already, None);
-        let (contested, bound) = (plan.contested, bound(&plan.bindings, &held.path));
-        return Ok(Decision::nothing(Planned {
-            application,
-            effect: held.clone(),
-            contested,
-            bound,
-            checkpoint,
-        }));
+        return Ok(if same { again(plan, held) } else { conflict(turn, &plan, &receipts, held) });
     }
     if let Some(negative) = plan.receipts.iter().find(|receipt| receipt.outcome.polarity == Polarity::Fail) {
         return Err(rests_on_a_refusal(negative));
@@ -129,6 +118,17 @@ pub fn plan(turn: &mut Turn<'_>, plan: Plan) -> Result<Decision<Planned>> {
         checkpoint: Some(checkpoint.id.clone()),
     };
     Ok(Decision::new(vec![Event::EffectPlanned { effect }, Event::CheckpointSaved { checkpoint }], planned))
+}
+
+/// The same plan again: the same effect, and nothing is written.
+fn again(plan: Plan, held: &Effect) -> Decision<Planned> {
+    Decision::nothing(Planned {
+        application: Application::Already,
+        bound: bound(&plan.bindings, &held.path),
+        effect: held.clone(),
+        contested: plan.contested,
+        checkpoint: None,
+    })
 }
 
 /// The names under which a path is bound so that any change of it stops a resume.
