@@ -233,6 +233,8 @@ kinds! {
     NotConsumable 3 "nf show ID explains why";
     /// A binding may not be replaced by this command.
     NotABinding 3 "bind a file of the project that can be read again";
+    /// This cannot be done with the effect as it stands.
+    EffectRefused 3 "nf effect check KEY says how the effect stands";
     /// The same operation key with another request.
     OpConflict 4 "use a new --op key for a new request";
     /// Another answer under the same identity.
@@ -243,6 +245,8 @@ kinds! {
     EventConflict 4 "stop and look: nf show EVENT; send what is new under a key of its own";
     /// A valid result that followed a different readable verdict.
     Contested 4 "look at both, then nf consume RESULT --as NAME --contested REASON";
+    /// Another plan under the key of an effect.
+    EffectConflict 4 "stop and look: nf show EFFECT; another write needs another key";
     /// A reply fails intake or binding.
     SemanticInvalid 5 "nf reply FILE --ask prints what to ask the reviewer for";
     /// No eligible route is left.
@@ -255,6 +259,11 @@ kinds! {
     UnderReview 8 "wait for that attempt's answer; nf status shows it";
     /// A binding changed since the checkpoint.
     Stale 9 "restore the bytes, or nf session move SESSION stale and nf start --from SESSION";
+    /// A write was started and nothing proves whether it happened.
+    Uncertain 9 "look at the path; nf effect done KEY proves the write, nf effect clear KEY --reason TEXT \
+        gives it up";
+    /// The path of an effect holds what no record explains.
+    Diverged 9 "restore the bytes at the path; nf effect check KEY says which";
     /// A file or the session kept changing while it was read.
     FactsMoved 9 "stop what is changing the files, then run the command again";
     /// The verdict is valid and not a passing one.

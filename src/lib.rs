@@ -2,7 +2,7 @@
 //!
 //! A command flows one way: [`cli`] parses, gathers facts and asks a rule; [`rules`] decide, knowing no
 //! disk and no clock; [`store`] makes the decision's events durable as one record of an append-only log;
-//! [`adapters`] run what the user names.
+//! [`adapters`] run what is no part of `nf`.
 //! [`model`] is the plain data between them and [`error`] the one error. Imports go downward only:
 //!
 //! ```text

@@ -1,4 +1,6 @@
-//! Thin ways out: programs that the user names on the command line. Nothing here knows a rule or the store,
-//! and nothing that a store holds ever names what is run.
+//! Thin ways out: other programs, and the files that they write. Know no rule, no store and no command, and
+//! nothing that a store holds ever names what is run.
 
+pub mod place;
+pub mod probe;
 pub mod process;

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::ctx::Context;
 use super::output::{Done, Report};
-use crate::adapters::process;
+use crate::adapters::probe;
 use crate::error::{Error, Kind, Result};
 use crate::model::capability::Capability;
 use crate::model::id::Name;
@@ -244,10 +244,10 @@ impl Probe {
             return Err(Error::new(Kind::LooksSecret, "the program looks like a secret").because(why));
         }
         let path = ctx.env.get("PATH").unwrap_or_default();
-        Ok(match process::find(&self.program, path, &ctx.folder) {
+        Ok(match probe::find(&self.program, path, &ctx.folder) {
             Err(why) => Probed { program: self.program.clone(), answer: Err(why) },
             Ok(file) => {
-                let answer = process::version(&file, path, process::VERSION_LIMIT);
+                let answer = probe::version(&file, path, probe::VERSION_LIMIT);
                 Probed { program: file.display().to_string(), answer }
             }
         })

@@ -9,7 +9,7 @@ pub const VARIABLES: &[(&str, &str)] = &[
     ("NF_RUN", "the run that commands act for; refused where it is no longer the current one"),
     ("NF_NONCE", "the nonce of an attempt, where a reply does not carry it"),
     ("NF_OP", "the operation key; --op goes before it"),
-    ("PATH", "where capability probe looks for a program; only absolute folders count"),
+    ("PATH", "where capability probe and effect run look for a program; only absolute folders count"),
     ("NF_LOG", "diagnostics on stderr: error, warn, info, debug or trace"),
     ("NF_NOW", "a fixed time (RFC 3339); only in a store made with init --testing"),
     ("NF_BOOT", "fixed clocks MACHINE/BOOT_ID/NAMESPACE/BOOTTIME_MS; only in a testing store"),

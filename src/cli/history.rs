@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::model::effect::EffectState;
 use crate::model::event::{Event, Record};
-use crate::model::id::{AttemptId, HandoffId, Name, SessionId};
+use crate::model::id::{AttemptId, EffectId, HandoffId, Name, SessionId};
 use crate::model::result::{Source, Standing};
 use crate::model::session::Status;
 use crate::rules::lifecycle::followers;
@@ -23,6 +24,7 @@ pub struct History {
     sources: BTreeMap<Source, bool>,
     receipts: BTreeMap<(Source, Name), u64>,
     keys: BTreeMap<Name, u64>,
+    effects: BTreeMap<EffectId, EffectState>,
     findings: Vec<Finding>,
 }
 
@@ -111,7 +113,25 @@ impl History {
                     );
                 }
             }
+            Event::EffectPlanned { effect } => self.effect(seq, &effect.id, EffectState::Planned),
+            Event::EffectStarted { effect, .. } => self.effect(seq, effect, EffectState::Started),
+            Event::EffectDone { effect, .. } => self.effect(seq, effect, EffectState::Done),
+            Event::EffectCleared { effect, .. } => self.effect(seq, effect, EffectState::Cleared),
             _ => {}
+        }
+    }
+
+    /// An effect is planned once, started at most once, and ends once.
+    fn effect(&mut self, seq: u64, id: &EffectId, to: EffectState) {
+        let from = self.effects.insert(id.clone(), to);
+        let legal = match to {
+            EffectState::Planned => from.is_none(),
+            EffectState::Started => from == Some(EffectState::Planned),
+            _ => matches!(from, Some(EffectState::Planned | EffectState::Started)),
+        };
+        if !legal {
+            let from = from.map_or("nothing", EffectState::word);
+            self.wrong(seq, "effect", format!("effect {id} went from {from} to {to}"));
         }
     }
 

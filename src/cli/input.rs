@@ -42,6 +42,16 @@ impl Project {
         Ok(Self { root: resolve(&super::ctx::project_root(store))?, store: resolve(store)? })
     }
 
+    /// The project's folder, resolved.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The store's folder, resolved.
+    pub fn store(&self) -> &Path {
+        &self.store
+    }
+
     /// The absolute path of a path from the project root.
     pub fn path(&self, relative: &str) -> PathBuf {
         self.root.join(relative)

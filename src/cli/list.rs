@@ -30,7 +30,7 @@ const LIMIT: u32 = 20;
     nf list attempt --job j-7hd3\n  nf list capability --state current\n  \
     nf list job --resource novel/pride/ch01")]
 pub struct List {
-    /// session, run, checkpoint, job, handoff, attempt, result, event, receipt or capability
+    /// session, run, checkpoint, job, handoff, attempt, result, event, receipt, effect or capability
     pub kind: String,
     /// Only those of this state (status, state or standing)
     #[arg(long, value_name = "STATE")]
@@ -165,6 +165,13 @@ fn columns(kind: &str) -> &'static [(&'static str, &'static str)] {
             ("OUTCOME", "/outcome/value"),
             ("AT", "/at"),
         ],
+        "effect" => &[
+            ("ID", "/id"),
+            ("STATE", "/state"),
+            ("KEY", "/key"),
+            ("PATH", "/path"),
+            ("PLANNED", "/planned_at"),
+        ],
         _ => &[("ID", "/id")],
     }
 }
@@ -180,6 +187,7 @@ const KINDS: &[IdKind] = &[
     IdKind::ResultId,
     IdKind::EventId,
     IdKind::ReceiptId,
+    IdKind::EffectId,
 ];
 
 /// The kinds that have rows by resource, and by job.

@@ -19,6 +19,7 @@ mod consume;
 mod contract;
 mod ctx;
 mod doctor;
+mod effect;
 pub mod env;
 mod event;
 mod freeze;
@@ -70,7 +71,7 @@ const EXIT_CODES: &str = "Exit codes:
    6  execution_unavailable
    7  execution_failed
    8  pending: nothing to claim, reply not in yet
-   9  stale or uncertain: a resume check failed
+   9  stale or uncertain: a resume or effect check failed
   10  verdict is not a passing one; only with --exit-verdict
   11  store damaged: nf doctor says what and what to do
   12  not durable: a sync failed; may or may not be recorded
@@ -106,6 +107,8 @@ enum Command {
     Capability(capability::CapabilityCommand),
     #[command(subcommand)]
     Event(event::EventCommand),
+    #[command(subcommand)]
+    Effect(effect::EffectCommand),
     #[command(subcommand)]
     Handoff(handoff::HandoffCommand),
     #[command(subcommand)]
@@ -266,6 +269,7 @@ fn dispatch(command: Command, ctx: &Context) -> Result<Done> {
         Command::Route(command) => command.run(ctx),
         Command::Capability(command) => command.run(ctx),
         Command::Event(command) => command.run(ctx),
+        Command::Effect(command) => command.run(ctx),
         Command::Handoff(command) => command.run(ctx),
         Command::Contract(command) => command.run(ctx),
         Command::Completions(command) => command.run(),

@@ -6,6 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::ctx::{Context, Opened, find, get, only};
+use super::effect::facts::{Look, for_resume};
 use super::input::{Reader, config};
 use super::load;
 use super::output::{Done, Report, checks};
@@ -14,6 +15,7 @@ use crate::model::capability::Capability;
 use crate::model::check::failed;
 use crate::model::checkpoint::{Bindings, Checkpoint};
 use crate::model::decision::{Decision, Turn};
+use crate::model::effect::Effect;
 use crate::model::handoff::{Attempt, Handoff};
 use crate::model::id::Name;
 use crate::model::run::{Gate, Run};
@@ -98,6 +100,7 @@ struct Facts {
     checkpoint: Option<Checkpoint>,
     bindings: Bindings,
     observed: Observed,
+    effects: Vec<(Effect, Look)>,
     returned: Vec<Returned>,
     carried: Bindings,
 }
@@ -164,8 +167,12 @@ impl ResumeCommand {
         let returned = returned(opened, state, &session)?;
         let seen = vec![(session.id.to_string(), state.stamp(&session.id.to_string()))];
         let carried = carry(&bindings, &declared);
-        let mut gathered = Gathered::of(Facts { session, checkpoint, bindings, observed, returned, carried });
-        gathered.files = reader.stamps;
+        let effects = for_resume(opened, state, &session, &bindings);
+        let mut files = reader.stamps;
+        files.extend(effects.iter().filter_map(|(_, look)| look.stamp.clone()));
+        let facts = Facts { session, checkpoint, bindings, observed, effects, returned, carried };
+        let mut gathered = Gathered::of(facts);
+        gathered.files = files;
         gathered.seen = seen;
         Ok(gathered)
     }
@@ -178,8 +185,15 @@ impl ResumeCommand {
             let attempt = handoff.attempt.as_ref().and_then(|id| state.get::<Attempt>(id));
             (handoff, attempt)
         });
+        let effects = crate::rules::effect::of_resume(state, &session, &facts.bindings.effects);
+        let effects = effects.into_iter().map(|effect| {
+            let look = facts.effects.iter().find(|(seen, _)| seen.id == effect.id);
+            let seen = look.map_or_else(|| Err("not read".to_owned()), |(_, look)| look.seen.clone());
+            (effect, seen)
+        });
         let input = Resume {
             evidence: evidence(state, &facts.bindings),
+            effects: effects.collect(),
             outstanding: outstanding.collect(),
             session,
             run,

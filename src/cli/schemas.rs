@@ -4,8 +4,8 @@ use schemars::{Schema, schema_for};
 
 use super::output::{Envelope, Report, schema_name};
 use super::{
-    capability, checkpoint, consume, contract, doctor, event, freeze, handoff, init, list, packet, reply,
-    resume, route, session, shell, show, start, status, validate,
+    capability, checkpoint, consume, contract, doctor, effect, event, freeze, handoff, init, list, packet,
+    reply, resume, route, session, shell, show, start, status, validate,
 };
 
 fn of<R: Report>() -> (String, Schema) {
@@ -37,6 +37,11 @@ pub fn all() -> Vec<(String, Schema)> {
         of::<capability::DeclareReport>(),
         of::<capability::ProbeReport>(),
         of::<event::PutReport>(),
+        of::<effect::report::PlanReport>(),
+        of::<effect::report::CheckReport>(),
+        of::<effect::report::RunReport>(),
+        of::<effect::report::DoneReport>(),
+        of::<effect::report::ClearReport>(),
         of::<handoff::open::OpenReport>(),
         of::<handoff::claim::ClaimReport>(),
         of::<handoff::hold::RenewReport>(),

@@ -4,11 +4,13 @@ use clap::Args;
 use serde_json::Value;
 
 use super::ctx::{Context, Opened, find, kind_of, resolve};
+use super::effect::facts::{look, open_line};
 use super::list::named::{CAPABILITY, with_state};
 use super::load;
 use super::output::{Done, Report, checks};
 use crate::error::Result;
 use crate::model::check::Check;
+use crate::model::effect::Effect;
 use crate::model::external::{ExternalEvent, Payload};
 use crate::model::handoff::{Attempt, Handoff};
 use crate::model::id::{
@@ -18,6 +20,7 @@ use crate::model::id::{
 use crate::model::job::Job;
 use crate::model::result::{History, Judgement, StoredResult};
 use crate::model::state::State;
+use crate::rules::effect::{held, status};
 use crate::rules::independence::grade;
 use crate::rules::once::earlier;
 
@@ -256,6 +259,23 @@ fn explain(opened: &Opened, state: &State, kind: IdKind, report: &mut ShowReport
             if matches!(event.payload, Some(Payload::Blob(_))) {
                 report.payload = load::payload(&opened.store, &event)?;
             }
+        }
+        IdKind::EffectId => {
+            let effect: Effect = find(state, &report.id)?;
+            let seen = look(opened, &effect.path).seen;
+            report.remarks.push(format!("now: {}", status(&effect, &seen)));
+            report.remarks.push(format!("{} holds {}", effect.path, held(&effect, &seen)));
+        }
+        IdKind::ReceiptId => {
+            let effects = state.effects_of_receipt(&resolve::<ReceiptId>(state, &report.id)?);
+            report.remarks.extend(effects.map(|effect| match effect.is_open() {
+                true => format!("rests on it: {}", open_line(&effect)),
+                false => format!("rests on it: effect {} ({}) is {}", effect.id, effect.key, effect.state),
+            }));
+        }
+        IdKind::SessionId => {
+            let effects = state.open_effects(&resolve::<SessionId>(state, &report.id)?);
+            report.remarks.extend(effects.map(|effect| open_line(&effect)));
         }
         _ => {}
     }

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use clap::Args;
 
 use super::ctx::Context;
+use super::effect::facts::open_line;
 use super::output::{Done, Report, count, when};
 use super::resume::gate_line;
 use crate::error::Result;
+use crate::model::effect::{Effect, EffectState};
 use crate::model::handoff::{Attempt, Handoff, Transport};
 use crate::model::id::{HandoffId, IdKind, Name, ResultId, SessionId};
 use crate::model::result::{Standing, StoredResult};
@@ -15,6 +17,7 @@ use crate::model::run::{Gate, Run};
 use crate::model::session::{Session, Status};
 use crate::model::state::State;
 use crate::model::time::Time;
+use crate::rules::effect::of_resume;
 use crate::rules::lease::MAX_INVALID;
 use crate::store::Position;
 
@@ -75,6 +78,8 @@ pub struct OpenSession {
     pub outstanding: Vec<Outstanding>,
     /// Results that wait.
     pub unconsumed: Vec<Unconsumed>,
+    /// Its writes that are neither done nor cleared, and uncertain ones of the sessions before it.
+    pub effects: Vec<Effect>,
     /// The command that leads on.
     pub next: String,
 }
@@ -123,6 +128,7 @@ impl Report for StatusReport {
                     result.result, result.gate, result.standing
                 )
             }));
+            lines.extend(session.effects.iter().map(|effect| format!("  {}", open_line(effect))));
             lines.push(format!("  next: {}", session.next));
         }
         if self.sessions.len() > 1 {
@@ -219,8 +225,16 @@ fn look(state: &State, session: Session) -> OpenSession {
     let outstanding: Vec<Outstanding> =
         state.outstanding(&session.id).into_iter().map(|handoff| out(state, handoff)).collect();
     let unconsumed = unconsumed(state, &session, run.as_ref());
-    let next = next(&session, run.as_ref(), &outstanding, &unconsumed);
+    let mut effects: Vec<Effect> = state.open_effects(&session.id).collect();
+    let started = of_resume(state, &session, &[]);
+    effects.extend(started.into_iter().filter(|effect| effect.session != session.id));
+    let uncertain = effects.iter().find(|effect| effect.state == EffectState::Started);
+    let next = match uncertain {
+        Some(effect) => format!("nf effect check {}", effect.key),
+        None => next(&session, run.as_ref(), &outstanding, &unconsumed),
+    };
     OpenSession {
+        effects,
         resource: session.resource,
         task: session.task_mode,
         status: session.status,

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::hash::Hash;
-use super::id::{CheckpointId, HandoffId, Name, RunId, SessionId};
+use super::id::{CheckpointId, EffectId, HandoffId, Name, RunId, SessionId};
 use super::session::ResumePolicy;
 use super::time::Time;
 use crate::words;
@@ -127,6 +127,9 @@ pub struct Bindings {
     /// Capabilities that outstanding external work needs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<Name>,
+    /// Consequential writes that were planned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<EffectId>,
 }
 
 /// What a checkpoint waits for.

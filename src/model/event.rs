@@ -7,10 +7,11 @@ use serde_json::Value;
 use super::capability::Capability;
 use super::check::Check;
 use super::checkpoint::Checkpoint;
+use super::effect::{Effect, Witness};
 use super::external::ExternalEvent;
 use super::handoff::{Attempt, Handoff, Lease};
 use super::hash::Hash;
-use super::id::{AttemptId, EventId, HandoffId, JobId, Name, ResultId, RunId, SessionId};
+use super::id::{AttemptId, EffectId, EventId, HandoffId, JobId, Name, ResultId, RunId, SessionId};
 use super::job::{Job, Place, Verdict};
 use super::result::{Checked, Receipt, ReplyClass, StoredResult};
 use super::run::{GateStatus, Run, RunStatus};
@@ -57,6 +58,8 @@ words! {
         Receipt = "receipt",
         /// Another meaning under the key of an event.
         Event = "event",
+        /// Another plan under the key of an effect.
+        Effect = "effect",
     }
 }
 
@@ -241,11 +244,25 @@ events! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         event: Option<EventId>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        effect: Option<EffectId>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         value: Option<Hash>,
     },
     /// Evidence for a capability came in.
     #[serde(rename = "capability.observed")]
     CapabilityObserved { capability: Capability },
+    /// A consequential write was planned.
+    #[serde(rename = "effect.planned")]
+    EffectPlanned { effect: Effect },
+    /// A command is about to be run for an effect.
+    #[serde(rename = "effect.started")]
+    EffectStarted { effect: EffectId, run: RunId },
+    /// The path of an effect held the required state.
+    #[serde(rename = "effect.done")]
+    EffectDone { effect: EffectId, witness: Witness, session: SessionId },
+    /// An effect was given up, openly.
+    #[serde(rename = "effect.cleared")]
+    EffectCleared { effect: EffectId, reason: Text, session: SessionId },
     /// Records that were durable were given up, openly, to mend a damaged log.
     #[serde(rename = "loss.accepted")]
     LossAccepted { segment: u32, offset: u64, bytes: u64, quarantined: Hash },

@@ -12,6 +12,7 @@ use super::state::{Answered, Entity, Row, State, entity_key};
 use super::tables::{Key, Table};
 use super::time::Time;
 
+mod effects;
 mod handoff;
 mod sources;
 
@@ -108,6 +109,10 @@ impl State {
                 self.result_event(event, at);
             }
             Event::ExternalReceived { event } => self.event_received(event, at),
+            Event::EffectPlanned { .. }
+            | Event::EffectStarted { .. }
+            | Event::EffectDone { .. }
+            | Event::EffectCleared { .. } => self.effect_event(event, at),
             Event::ConflictRefused { .. } => self.meta.conflicts += 1,
             Event::CapabilityObserved { capability } => self.capability_observed(capability, at.place),
         }

@@ -5,6 +5,7 @@ pub mod capability;
 pub mod check;
 pub mod checkpoint;
 pub mod decision;
+pub mod effect;
 pub mod event;
 pub mod external;
 pub mod fold;

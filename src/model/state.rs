@@ -6,12 +6,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::checkpoint::Checkpoint;
+use super::effect::Effect;
 use super::external::ExternalEvent;
 use super::handoff::{Attempt, Handoff};
 use super::hash::Hash;
 use super::id::{
-    AttemptId, CheckpointId, EventId, HandoffId, Id, IdKind, JobId, Name, ReceiptId, ResultId, RunId,
-    SessionId,
+    AttemptId, CheckpointId, EffectId, EventId, HandoffId, Id, IdKind, JobId, Name, ReceiptId, ResultId,
+    RunId, SessionId,
 };
 use super::job::Job;
 use super::result::{History, Judgement, Receipt, Source, StoredResult};
@@ -36,6 +37,7 @@ macro_rules! entities {
 entities! {
     Session => SessionId, Run => RunId, Checkpoint => CheckpointId, Job => JobId, Handoff => HandoffId,
     Attempt => AttemptId, StoredResult => ResultId, Receipt => ReceiptId, ExternalEvent => EventId,
+    Effect => EffectId,
 }
 
 /// Counters and the position that the state covers.

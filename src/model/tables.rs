@@ -58,6 +58,8 @@ pub enum Table {
     Operation = b'p' as isize,
     /// Newest evidence by capability.
     Capability = b'b' as isize,
+    /// Effects by key, by session while open, by path and by receipt.
+    Effect = b'z' as isize,
     /// Counters.
     Meta = b'c' as isize,
 }

@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 
 use super::capability::lack;
+use super::effect;
 use super::resume::{Resume, Seen};
 use crate::model::check::Check;
 use crate::model::checkpoint::{BindingKind, BoundArtifact, Checkpoint};
+use crate::model::effect::Effect;
 use crate::model::hash::Hash;
 use crate::model::id::Name;
 use crate::model::time::Time;
@@ -51,7 +53,7 @@ pub fn checks(resume: &Resume, checkpoint: &Checkpoint, now: Time) -> Vec<Check>
         ),
         artifacts_check(resume),
         approvals_check(resume, now),
-        Check::new("effects", true, "each planned effect proved", "none planned"),
+        effects_check(resume),
         capabilities_check(resume, now),
         pending_check(resume),
         consumed_check(resume),
@@ -156,6 +158,24 @@ fn approvals_check(resume: &Resume, now: Time) -> Check {
     }
     let got = if files.ok { expired.join("; ") } else { format!("{}; {}", files.got, expired.join("; ")) };
     Check::new("approvals", false, format!("{}, none expired", files.want), got)
+}
+
+fn effects_check(resume: &Resume) -> Check {
+    let want = "each planned effect untouched or applied";
+    if resume.effects.is_empty() {
+        return Check::new("effects", true, want, "none planned");
+    }
+    let fault = |(effect, now): &(Effect, effect::Seen)| {
+        let error = effect::unproved(effect, now)?;
+        Some(format!("{}; {}", error.message, error.next_step()))
+    };
+    let faults: Vec<String> = resume.effects.iter().filter_map(fault).collect();
+    let proved = resume
+        .effects
+        .iter()
+        .map(|(effect, now)| format!("{} ({}) {}", effect.id, effect.key, effect::status(effect, now)));
+    let proved: Vec<String> = proved.collect();
+    Check::new("effects", faults.is_empty(), want, or(&faults, &proved.join(", ")))
 }
 
 fn pending_check(resume: &Resume) -> Check {

@@ -10,7 +10,7 @@ use crate::model::checkpoint::{
 };
 use crate::model::decision::Turn;
 use crate::model::hash::canonical;
-use crate::model::id::Name;
+use crate::model::id::{EffectId, Name};
 use crate::model::job::Place;
 use crate::model::run::Run;
 use crate::model::session::Session;
@@ -53,6 +53,7 @@ pub fn rebind(held: &Bindings, fresh: &Bindings) -> Bindings {
     put(&mut all.compatibility, &fresh.compatibility, |item| item.name.clone());
     put(&mut all.approvals, &fresh.approvals, |item| item.reference.clone());
     put(&mut all.capabilities, &fresh.capabilities, Name::clone);
+    put(&mut all.effects, &fresh.effects, EffectId::clone);
     all
 }
 

@@ -279,6 +279,7 @@ fn conflict(turn: &mut Turn<'_>, first: (&ExternalEvent, &Value), meaning: &Valu
             "event": event.id, "want": event.payload_hash, "got": value, "pointers": pointers,
         }));
     let refused = Event::ConflictRefused {
+        effect: None,
         kind: ConflictKind::Event,
         attempt: None,
         result: None,

@@ -10,6 +10,7 @@ pub mod blind;
 pub mod capability;
 pub mod checkpoint;
 pub mod claim;
+pub mod effect;
 pub mod event;
 pub mod fingerprint;
 pub mod freeze;

@@ -120,6 +120,7 @@ pub(super) fn late(
             result: None,
             consumer: None,
             event: None,
+            effect: None,
             value,
         },
     ];
@@ -156,6 +157,7 @@ pub(super) fn again(
             result: Some(held.id.clone()),
             consumer: None,
             event: None,
+            effect: None,
             value,
         },
     ];

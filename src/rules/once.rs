@@ -242,6 +242,7 @@ fn conflict(consume: &Consume, other: &Receipt) -> Decision<Consumed> {
         result: Some(result.id.clone()),
         consumer: Some(consume.consumer.clone()),
         event: None,
+        effect: None,
         value: Some(result.blob),
     };
     let error = Error::new(

@@ -7,6 +7,7 @@ use unicode_normalization::UnicodeNormalization;
 
 use super::bindings::checks;
 use super::checkpoint::{self, Saved};
+use super::effect;
 use super::lifecycle::{self, Course};
 use super::session::next_run;
 use crate::error::{Error, Kind, Result};
@@ -14,6 +15,7 @@ use crate::model::capability::Capability;
 use crate::model::check::{Check, failed};
 use crate::model::checkpoint::{ArtifactPlace, Bindings, Boundary, Checkpoint, CheckpointPending};
 use crate::model::decision::{Decision, Turn};
+use crate::model::effect::Effect;
 use crate::model::handoff::{Attempt, AttemptState, Handoff};
 use crate::model::hash::Hash;
 use crate::model::id::{CheckpointId, Name, ResultId, RunId, SessionId};
@@ -119,6 +121,8 @@ pub struct Resume {
     pub expected_version: Option<u64>,
     /// Handoffs that are outstanding, with their newest attempts.
     pub outstanding: Vec<(Handoff, Option<Attempt>)>,
+    /// The effects that it answers for, with what stands at their paths now.
+    pub effects: Vec<(Effect, effect::Seen)>,
     /// Results that came back since.
     pub returned: Vec<Returned>,
     /// The newest evidence of the capabilities that the bindings name.
@@ -257,13 +261,22 @@ fn stale_error(session: &SessionId, checks: &[Check], stale: &[String]) -> Error
         .filter(|check| stale.contains(&check.check))
         .map(|check| format!("{}: {}", check.check, check.got))
         .collect();
-    Error::new(
-        Kind::Stale,
-        format!("session {session} cannot go on: {} changed since its checkpoint", stale.join(", ")),
-    )
-    .because(lines.join("\n       "))
-    .fix(format!("restore what changed and resume, or leave the old bindings behind: {}", way_from(session)))
-    .details(serde_json::json!({"failed": stale, "checks": checks}))
+    let changed: Vec<&str> = stale.iter().map(String::as_str).filter(|name| *name != "effects").collect();
+    let (mut why, mut ways) = (Vec::new(), Vec::new());
+    if !changed.is_empty() {
+        why.push(format!("{} changed since its checkpoint", changed.join(", ")));
+        let from = way_from(session);
+        ways.push(format!("restore what changed and resume, or leave the old bindings behind: {from}"));
+    }
+    // An uncertain write goes with whoever follows: leaving the session behind proves nothing.
+    if changed.len() < stale.len() {
+        why.push("a write is not proved".to_owned());
+        ways.insert(0, "settle each effect as said above, then resume".to_owned());
+    }
+    Error::new(Kind::Stale, format!("session {session} cannot go on: {}", why.join("; ")))
+        .because(lines.join("\n       "))
+        .fix(ways.join("; "))
+        .details(serde_json::json!({"failed": stale, "checks": checks}))
 }
 
 fn pending_error(handoff: &Handoff, attempt: Option<&Attempt>, checks: &[Check]) -> Error {
@@ -299,7 +312,7 @@ fn manifest(resume: &Resume) -> (Vec<ManifestEntry>, Vec<Name>) {
 fn go_on(
     turn: &mut Turn<'_>,
     mut course: Course,
-    resume: Resume,
+    mut resume: Resume,
     checks: Vec<Check>,
 ) -> Result<Decision<Resumed>> {
     let (context, reread) = manifest(&resume);
@@ -319,6 +332,7 @@ fn go_on(
         boundary: Boundary::Other,
         pending: CheckpointPending::default(),
     };
+    effect::drop_what_is_over(turn.state, &mut resume.carried);
     let saved = checkpoint::save(turn, saved, resume.carried)?;
     course.events.push(crate::model::event::Event::CheckpointSaved { checkpoint: saved });
     let waiting = resume.returned.into_iter().filter(|returned| !returned.consumed);

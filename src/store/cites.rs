@@ -15,6 +15,7 @@ pub(super) fn cited(event: &Event) -> Vec<Hash> {
             _ => Vec::new(),
         },
         Event::ResultStored { result } => vec![result.blob],
+        Event::EffectCleared { reason: Text::Blob(hash), .. } => vec![*hash],
         Event::ConflictRefused { value, .. } => value.iter().copied().collect(),
         Event::CheckpointSaved { checkpoint } => match checkpoint.bindings {
             BindingsRef::Blob(hash) => vec![hash],

@@ -82,6 +82,18 @@ impl Store {
             .because(format!("looked {TRIES} times")))
     }
 
+    /// The answer that the request's operation key got before, for a command that does more than one
+    /// transaction: its key belongs to the last one, and is looked up before the first.
+    ///
+    /// # Errors
+    /// Those of reading the store; the key was used for another request.
+    pub fn answered<T: DeserializeOwned>(&self, request: &Request) -> Result<Option<Answer<T>>> {
+        if request.op.is_none() {
+            return Ok(None);
+        }
+        repeated(&self.read()?.state, request)
+    }
+
     /// What recovery found and mended in transactions that ended in an error, for stderr; those that did
     /// not have it in their [`Answer`]. Taken once.
     pub fn take_notes(&self) -> Vec<String> {

@@ -97,6 +97,10 @@ const ELSEWHERE: &[(Kind, &str)] = &[
     (Kind::Pending, "resume, consume"),
     (Kind::UnderReview, "relay, late"),
     (Kind::Stale, "resume"),
+    (Kind::EffectRefused, "effects"),
+    (Kind::EffectConflict, "effects"),
+    (Kind::Uncertain, "effects"),
+    (Kind::Diverged, "effects"),
     (Kind::NotPassing, "consume: an exit code, never an error"),
 ];
 

@@ -74,11 +74,23 @@ fn daily() -> Documents {
     documents.run(0, &put, &payload);
     documents.run(0, &["consume", &event, "--as", "desk"], "");
     documents.run(0, &["consume", &event, "--as", "desk"], "");
+    documents.project.write("new.md", "new\n");
+    let plan = ["effect", "plan", "--key", "settle", "--path", "a.md", "--expect", "new.md"];
+    documents.run(0, &plan, "");
+    documents.run(0, &["effect", "check", "settle"], "");
+    documents.run(0, &["effect", "clear", "settle", "--reason", "another way"], "");
+    documents.run(0, &plan, "");
+    documents.run(0, &["status"], "");
+    let copy = documents.project.nf(&["effect", "run", "settle", "--json", "--", "cp", "new.md", "a.md"]);
+    documents.all.push(copy.expect(0).json());
+    documents.run(0, &["effect", "done", "settle"], "");
     let new = ["session", "new", "--resource", "novel/pride", "--task", "review"];
     let other = documents.run(0, &new, "")["data"]["session"].as_str().expect("an id").to_owned();
     documents.run(0, &["session", "move", &other, "running"], "");
     documents.run(0, &["run", "finish", "--status", "completed", "--session", &session], "");
-    for kind in ["session", "run", "checkpoint", "job", "handoff", "attempt", "result", "event", "receipt"] {
+    for kind in
+        ["session", "run", "checkpoint", "job", "handoff", "attempt", "result", "event", "receipt", "effect"]
+    {
         let listed = documents.run(0, &["list", kind, "--limit", "2"], "");
         let items = listed["data"]["items"].as_array().expect("items").clone();
         assert!(!items.is_empty(), "{kind}");

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::expect::{answer, done, events_of, failed, names, recorded, records, refused, shown, with};
+use crate::expect::{answer, done, events_of, failed, names, recorded, records, refused, shown};
 use crate::harness::{CHAPTER, JOB, Packet, Project, Ran};
 use crate::routes::DECLARE;
 
@@ -21,9 +21,11 @@ enum Stage {
     Idle,
     Stale,
     Told,
+    Planned,
+    Written,
 }
 
-use Stage::{Answered, Asked, Contested, Empty, Frozen, Idle, Stale, Started, Told};
+use Stage::{Answered, Asked, Contested, Empty, Frozen, Idle, Planned, Stale, Started, Told, Written};
 
 struct Scene {
     project: Project,
@@ -50,6 +52,12 @@ fn scene(stage: Stage) -> Scene {
         recorded(&project, &["reply"], invalid.as_bytes(), 5, "semantic_invalid");
         answer(&project, packet, "reject");
     }
+    if stage == Planned || stage == Written {
+        project.nf(PLAN).expect(0);
+    }
+    if stage == Written {
+        project.write("settled.md", CHAPTER);
+    }
     if stage == Idle {
         project.nf(&["run", "finish", "--status", "completed"]).expect(0);
     }
@@ -67,6 +75,8 @@ fn scene(stage: Stage) -> Scene {
     Scene { project, session, checkpoint, event: event.replace('"', ""), packet }
 }
 
+const PLAN: &[&str] = &["effect", "plan", "--key", "settle", "--path", "settled.md", "--expect", "ch01.md"];
+
 /// Every writing command with the stage it starts from; `S` stands for the session, `C` for its newest
 /// checkpoint, `E` for an event.
 const WRITERS: &[(Stage, &[&str])] = &[
@@ -81,6 +91,10 @@ const WRITERS: &[(Stage, &[&str])] = &[
     (Started, DECLARE),
     (Started, &["capability", "probe", "git", "--family", "service_job", "--", "/usr/bin/env"]),
     (Started, &["freeze", "job.yaml"]),
+    (Started, PLAN),
+    (Planned, &["effect", "run", "settle", "--", "cp", "ch01.md", "settled.md"]),
+    (Written, &["effect", "done", "settle"]),
+    (Planned, &["effect", "clear", "settle", "--reason", "Another way was found."]),
     (Frozen, &["packet"]),
     (Frozen, &["packet", "--for", "human"]),
     (Frozen, &["packet", "--for", "agent"]),
@@ -106,6 +120,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("verify", "reads"),
     ("doctor", "mends what a key would be looked up in; a repeat finds nothing left to mend"),
     ("route", "writes only with a refusal; a repeat of that is tested beside it"),
+    ("effect check", "reads"),
     ("contract list", "reads"),
     ("contract check", "reads"),
     ("completions", "needs no store"),
@@ -153,7 +168,7 @@ fn a_reader_with_a_key_records_none() {
         match *command {
             "show" => words.push(&scene.session),
             "list" => words.push("job"),
-            "contract check" => continue,
+            "contract check" | "effect check" => continue,
             _ => {}
         }
         scene.project.nf(&[&words[..], &["--op", "reader"]].concat()).expect(0);
@@ -183,7 +198,10 @@ impl Scene {
             "E" => self.event.as_str(),
             word => word,
         });
-        with(&named.collect::<Vec<_>>(), more)
+        // What comes after `--` is another program's.
+        let at = command.iter().position(|word| *word == "--").unwrap_or(command.len());
+        let (own, rest) = (named.clone().take(at), named.skip(at));
+        own.chain(more.iter().copied()).chain(rest).collect()
     }
 
     fn run(&self, command: &[&str], more: &[&str]) -> Ran {
@@ -306,12 +324,16 @@ fn a_dry_run_shows_the_events_and_writes_nothing() {
         let json = scene.run(command, &["--dry-run", "--json"]).expect(0).json();
         assert!(json["record"].is_null(), "{json}");
         assert_eq!(tree(&scene.project), files, "{command:?} left something behind");
+        let before = records(&scene.project).len();
         let ran = scene.run(command, &["--json"]).expect(0).json();
         assert!(ran["planned"].is_null() && ran["record"]["seq"].is_u64(), "{ran}");
         let types = |events: &[Value]| events.iter().map(|event| event["type"].clone()).collect::<Vec<_>>();
         let planned = json["planned"].as_array().expect("events");
-        let last = records(&scene.project).pop().expect("a record");
-        assert_eq!(types(planned), types(last["events"].as_array().expect("events")), "{command:?}");
+        let written = records(&scene.project).split_off(before);
+        let twice = starts(command, "effect run");
+        assert_eq!(written.len(), if twice { 2 } else { 1 }, "{command:?}");
+        let written = written.iter().flat_map(|record| record["events"].as_array().expect("events").clone());
+        assert_eq!(types(planned), types(&written.collect::<Vec<_>>()), "{command:?}");
         assert_eq!(types(&shown), types(planned), "{command:?}");
     }
 }

@@ -14,7 +14,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("src/model/", &["model", "error", "words"]),
     ("src/rules/", &["rules", "model", "error", "words"]),
     ("src/store/", &["store", "model", "error", "words"]),
-    ("src/adapters/", &["adapters", "model", "error"]),
+    ("src/adapters/", &["adapters", "model", "error", "words"]),
     ("src/cli/", &["cli", "store", "rules", "adapters", "model", "error"]),
 ];
 

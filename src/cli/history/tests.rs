@@ -10,6 +10,7 @@ const AT: &str = "2026-11-30T10:00:00Z";
 const SESSION: &str = "s-000000000001";
 const HANDOFF: &str = "h-000000000001";
 const RESULT: &str = "x-000000000001";
+const EFFECT: &str = "f-000000000001";
 
 fn hash() -> String {
     Hash::of(b"x").hex()
@@ -189,6 +190,39 @@ fn a_receipt_that_names_another_record_is_found() {
     for wrong in [0, 1, 3] {
         only(&[&[checked("valid")], &[receipt("gate/one", wrong)]], "receipt_place", 2);
     }
+}
+
+fn planned() -> Value {
+    json!({"type": "effect.planned", "effect": {
+        "id": EFFECT, "key": "settle", "path": "canon.md", "before": "absent", "required": hash(),
+        "session": SESSION, "run": "r-000000000001", "resource": "novel/pride", "state": "planned",
+        "planned_at": AT}})
+}
+
+fn started() -> Value {
+    json!({"type": "effect.started", "effect": EFFECT, "run": "r-000000000001"})
+}
+
+fn done() -> Value {
+    json!({"type": "effect.done", "effect": EFFECT, "witness": "run", "session": SESSION})
+}
+
+fn cleared() -> Value {
+    json!({"type": "effect.cleared", "effect": EFFECT, "reason": {"inline": "x"}, "session": SESSION})
+}
+
+#[test]
+fn an_effect_that_was_started_or_ended_twice_is_found() {
+    for sound in [&[planned(), started(), done()][..], &[planned(), done()], &[planned(), cleared()]] {
+        assert_eq!(found(&[sound]), []);
+    }
+    only(&[&[planned()], &[planned()]], "effect", 2);
+    only(&[&[started()]], "effect", 1);
+    only(&[&[planned(), started()], &[started()]], "effect", 2);
+    only(&[&[planned(), started(), done()], &[started()]], "effect", 2);
+    only(&[&[planned(), started(), done()], &[done()]], "effect", 2);
+    only(&[&[planned(), started(), done()], &[cleared()]], "effect", 2);
+    only(&[&[planned(), cleared()], &[started()]], "effect", 2);
 }
 
 #[test]

@@ -4,6 +4,8 @@
 mod answering;
 mod asking;
 mod consuming;
+mod effect_owners;
+mod effects;
 mod events;
 mod freezing;
 mod queue;

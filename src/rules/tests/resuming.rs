@@ -35,6 +35,7 @@ fn bindings() -> Bindings {
             expires_at: Some(Time::from_micros(2_000_000_000_000_000)),
         }],
         capabilities: Vec::new(),
+        effects: Vec::new(),
     }
 }
 
@@ -56,7 +57,7 @@ fn observed() -> Observed {
 }
 
 /// An idle session whose newest checkpoint holds everything.
-fn idle() -> (World, SessionId) {
+pub(super) fn idle() -> (World, SessionId) {
     let mut world = World::new();
     let session = world.start();
     let (course, run) = (world.course(&session), world.run(&session));
@@ -67,7 +68,7 @@ fn idle() -> (World, SessionId) {
     (world, session)
 }
 
-fn input(world: &World, id: &SessionId) -> Resume {
+pub(super) fn input(world: &World, id: &SessionId) -> Resume {
     let session = world.get_session(id);
     Resume {
         run: Some(world.run(id)),
@@ -88,12 +89,13 @@ fn input(world: &World, id: &SessionId) -> Resume {
             .collect(),
         returned: Vec::new(),
         evidence: Default::default(),
+        effects: Vec::new(),
         carried: bindings(),
         session,
     }
 }
 
-fn resumed(world: &mut World, input: Resume) -> Result<Resumed> {
+pub(super) fn resumed(world: &mut World, input: Resume) -> Result<Resumed> {
     world.act(|turn, _| resume(turn, input))
 }
 

@@ -146,6 +146,7 @@ pub(super) fn counted() -> Event {
         result: None,
         consumer: None,
         event: None,
+        effect: None,
         value: None,
     }
 }
