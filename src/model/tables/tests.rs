@@ -1,0 +1,60 @@
+//! Keys and scans, and rows that lie over a base.
+
+use super::*;
+
+#[test]
+fn tuples_do_not_run_into_each_other() {
+    let mut tables = Tables::default();
+    tables.put(Key::new(Table::Receipt).text("ab").text("c"), &1);
+    tables.put(Key::new(Table::Receipt).text("a").text("bc"), &2);
+    assert_eq!(tables.scan::<u32>(&Key::new(Table::Receipt).text("a")).collect::<Vec<_>>(), [2]);
+    assert_eq!(tables.get::<u32>(&Key::new(Table::Receipt).text("ab").text("c")), Some(1));
+}
+
+#[test]
+fn scans_go_both_ways_and_stop_at_their_prefix() {
+    let mut tables = Tables::default();
+    for number in 0..4u64 {
+        tables.put(Key::new(Table::Kind).text("s").number(number), &number);
+    }
+    tables.put(Key::new(Table::Member).text("s"), &9u64);
+    let prefix = Key::new(Table::Kind).text("s");
+    assert_eq!(tables.scan::<u64>(&prefix).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    let before = prefix.clone().number(2);
+    assert_eq!(tables.scan_back::<u64>(&prefix, Some(&before)).collect::<Vec<_>>(), [1, 0]);
+    assert_eq!(tables.scan_back::<u64>(&prefix, None).next(), Some(3));
+}
+
+fn numbered(rows: &[(u64, u64)]) -> Tables {
+    let mut tables = Tables::default();
+    for (number, value) in rows {
+        tables.put(Key::new(Table::Kind).text("s").number(*number), value);
+    }
+    tables
+}
+
+#[test]
+fn what_changed_lies_over_a_base() {
+    let key = |number| Key::new(Table::Kind).text("s").number(number);
+    let mut tables = Tables::on(Arc::new(numbered(&[(0, 0), (2, 2), (4, 4), (6, 6)])));
+    tables.delete(&key(2));
+    tables.put(key(3), &3u64);
+    tables.put(key(4), &40u64);
+    tables.put(key(9), &9u64);
+    tables.delete(&key(6));
+    let prefix = Key::new(Table::Kind).text("s");
+    assert_eq!(tables.scan::<u64>(&prefix).collect::<Vec<_>>(), [0, 3, 40, 9]);
+    assert_eq!(tables.scan_back::<u64>(&prefix, None).collect::<Vec<_>>(), [9, 40, 3, 0]);
+    assert_eq!(tables.scan_back::<u64>(&prefix, Some(&key(4))).collect::<Vec<_>>(), [3, 0]);
+    assert_eq!((tables.get::<u64>(&key(2)), tables.get::<u64>(&key(4))), (None, Some(40)));
+    assert_eq!(tables, numbered(&[(0, 0), (3, 3), (4, 40), (9, 9)]));
+    assert_ne!(tables, numbered(&[(0, 0), (3, 3), (4, 4), (9, 9)]));
+    assert_eq!(tables.len(), 4);
+}
+
+#[test]
+fn no_key_is_longer_than_an_index_takes() {
+    let long = "x".repeat(1000);
+    let key = Key::new(Table::Receipt).text(&long).text(&"y".repeat(160)).text(&long).number(1);
+    assert!(key.0.len() <= KEY_LIMIT);
+}
