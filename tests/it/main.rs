@@ -13,6 +13,7 @@ mod expect;
 mod faults;
 mod forms;
 mod freezing;
+mod handoffs;
 mod harness;
 mod hostile;
 mod index;
