@@ -85,8 +85,8 @@ fn a_script_opens_waits_and_goes_on_by_the_verdict_that_a_worker_brought() {
 }
 
 /// Every command that is asked wrongly: exit code, kind, a word of the next step, and the command line, in
-/// which `H` and `A` are the claimed handoff and its attempt, `N` its nonce, `O` another's nonce, `Q` a queued
-/// handoff, `D` one that is answered, `X` one that was cancelled, `L` one whose moment is to come.
+/// which `H` and `A` are the claimed handoff and its attempt, `N` its nonce, `O` another's nonce, `Q` a
+/// queued handoff, `D` one that is answered, `X` one that was cancelled, `L` one whose moment is to come.
 const WRONG: &[(i32, &str, &str, &str)] = &[
     (1, "unknown_id", "nf list", "handoff claim h-zzzzzzzzzzzz --class semantic_reviewer --worker w"),
     (1, "unknown_id", "nf list", "handoff cancel h-zzzzzzzzzzzz"),

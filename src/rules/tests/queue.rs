@@ -1,6 +1,8 @@
 //! The queue: who gets which work, who holds it, and what becomes of it when the holder is late.
 
 mod ends;
+mod model;
+mod walks;
 
 use super::*;
 use crate::model::handoff::{AttemptState, Handoff, HandoffState};

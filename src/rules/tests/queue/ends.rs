@@ -236,3 +236,42 @@ fn every_expired_lease_is_reclaimed_once() {
     }
     assert_eq!(kind(world.claim(&wish())), Kind::Pending);
 }
+
+#[test]
+fn a_question_that_waits_in_two_classes_is_free_in_both_when_a_worker_of_one_has_left_it() {
+    let mut world = World::new();
+    let (one, two) = (world.start(), world.start());
+    let job = world.freeze(&one, JOB, "text\n");
+    world.freeze(&two, JOB, "text\n");
+    world.open(&one, &job, terms(), false).unwrap();
+    let other = world.open(&two, &job, Terms::of(Role::Specialist), false).unwrap();
+    world.claim(&wish()).unwrap();
+    let specialist = Wish { class: Role::Specialist, ..wish() };
+    assert_eq!(kind(world.claim(&specialist)), Kind::Pending);
+    world.pass(TTL);
+    assert_eq!(world.claim(&specialist).unwrap().0.handoff, other.handoff);
+    assert_eq!(world.words()[0], "lease.expired");
+    assert_eq!(kind(world.claim(&wish())), Kind::Pending);
+}
+
+#[test]
+fn however_many_at_the_head_do_not_fit_the_one_behind_them_is_found() {
+    let mut world = World::new();
+    let gate = Some(name("ci/gate"));
+    for at in 0..300 {
+        world.queued(&format!("text {at}\n"), Terms { priority: 9, gate: gate.clone(), ..terms() });
+    }
+    let behind = world.queued("behind\n", Terms { gate: gate.clone(), ..terms() });
+    let job = world.handoff(&behind.handoff).job;
+    let own = Wish { gate: gate.clone(), job: Some(job), ..wish() };
+    assert_eq!(world.claim(&own).unwrap().0.handoff, behind.handoff);
+    let elsewhere = name("novel/other");
+    let started: Result<crate::rules::session::Stands> = world.act(|turn, _| {
+        crate::rules::session::start(turn, elsewhere.clone(), name("review"), Bindings::default())
+    });
+    let session = started.unwrap().session;
+    let last = world.freeze(&session, JOB, "last\n");
+    let last = world.open(&session, &last, Terms { gate: gate.clone(), ..terms() }, false).unwrap();
+    let both = Wish { gate, resource: Some(elsewhere), ..wish() };
+    assert_eq!(world.claim(&both).unwrap().0.handoff, last.handoff);
+}
