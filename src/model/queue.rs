@@ -142,7 +142,7 @@ impl State {
     }
 
     /// Active attempts whose lease may have run out, those of a class first, then the earliest end first.
-    /// Those of other classes too: the same question may wait here while a worker of another class has left it.
+    /// Those of other classes too: a worker of another class may have left a question that waits here.
     pub fn lapsing(&self, class: &Role, now: &Moment) -> impl Iterator<Item = Attempt> {
         let class = class.to_string();
         let others = self.tables.texts(&Key::new(Table::Lease)).into_iter().filter({

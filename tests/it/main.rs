@@ -2,11 +2,13 @@
 
 mod cases;
 mod checkpoints;
+mod claims;
 mod consume;
 mod contracts;
 mod crash;
 mod cut;
 mod docs;
+mod drain;
 mod errors;
 mod examples;
 mod expect;

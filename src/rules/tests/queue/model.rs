@@ -25,6 +25,8 @@ pub struct Clock {
     pub boottime: i64,
     /// Which boot of which machine in which time namespace.
     pub boot: usize,
+    /// The latest that the wall has ever shown.
+    pub latest: i64,
     /// The time of the newest record.
     pub at: i64,
 }
@@ -186,7 +188,7 @@ impl Model {
             State::Exhausted => return Refused("exhausted"),
             State::Completed | State::Cancelled => return Refused("handoff_cancelled"),
         }
-        let now = if strict { self.clock.wall } else { self.clock.at.max(self.clock.wall) };
+        let now = if strict { self.clock.wall } else { self.clock.latest };
         if handoff.ready > now {
             return Refused("pending");
         }

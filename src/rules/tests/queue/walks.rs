@@ -55,7 +55,7 @@ fn start() -> Walk {
     let questions = vec![model::Question::default(); QUESTIONS];
     let mut model = model::Model { questions, closed: QUESTIONS - 1, ..model::Model::default() };
     model.clock.wall = world.now.wall.millis();
-    model.clock.at = model.clock.wall;
+    (model.clock.at, model.clock.latest) = (model.clock.wall, model.clock.wall);
     model.clock.boottime = 1_000;
     Walk { world, model, sessions, jobs, handoffs: Vec::new(), attempts: Vec::new() }
 }
@@ -111,6 +111,7 @@ impl Walk {
                 clock.boottime += passes;
             }
         }
+        clock.latest = clock.latest.max(clock.wall);
         world.wall = Time::from_micros(clock.wall * 1_000);
         world.boottime_ms = clock.boottime as u64;
         on_boot(world, clock.boot);
@@ -290,6 +291,8 @@ impl Walk {
             _ => {}
         }
         self.compare(step);
+        // What became due is recorded too, which the model need not follow.
+        self.model.clock.at = self.world.state.meta().at.map_or(0, Time::millis);
     }
 
     /// Every handoff and attempt stands as the model has it, and none has two attempts that may act.
