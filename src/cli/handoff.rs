@@ -1,5 +1,5 @@
-//! `handoff …`: work that goes through the queue. A session opens it and may take it back; a worker claims it,
-//! holds it and gives its answer.
+//! `handoff …`: work that goes through the queue. A session opens it and may take it back; a worker claims
+//! it, holds it and gives its answer.
 
 use clap::Subcommand;
 

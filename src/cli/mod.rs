@@ -77,8 +77,8 @@ const EXIT_CODES: &str = "Exit codes:
   12  not durable: a sync failed; may or may not be recorded
   75  busy: the store lock was not had in time; try again";
 
-const DAILY_PATH: &str = "The daily path:\n  nf init; nf start --resource R --task T; nf freeze FILE; nf packet; \
-    nf reply; nf consume --as GATE; nf resume";
+const DAILY_PATH: &str = "The daily path:\n  nf init; nf start --resource R --task T; nf freeze FILE; \
+    nf packet; nf reply; nf consume --as GATE; nf resume";
 
 #[derive(Debug, Subcommand)]
 enum Command {

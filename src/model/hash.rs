@@ -122,8 +122,8 @@ pub fn canonical<T: Serialize>(value: &T) -> Vec<u8> {
     }
 }
 
-/// Whether a value has only whole numbers that a double holds, and keys whose order is the same in bytes as in
-/// UTF-16: where the RFC and the plain writing of a sorted map agree.
+/// Whether a value has only whole numbers that a double holds, and keys whose order is the same in bytes as
+/// in UTF-16: where the RFC and the plain writing of a sorted map agree.
 fn is_plain(value: &serde_json::Value) -> bool {
     use serde_json::Value;
     match value {

@@ -141,9 +141,20 @@ impl State {
         ids.filter_map(|id| self.get::<Handoff>(&id))
     }
 
-    /// Active attempts of a class whose lease may have run out, the earliest end first.
+    /// Active attempts whose lease may have run out, those of a class first, then the earliest end first.
+    /// Those of other classes too: a worker of another class may have left a question that waits here.
     pub fn lapsing(&self, class: &Role, now: &Moment) -> impl Iterator<Item = Attempt> {
-        let prefix = Key::new(Table::Lease).text(&class.to_string());
+        let class = class.to_string();
+        let others = self.tables.texts(&Key::new(Table::Lease)).into_iter().filter({
+            let class = class.clone();
+            move |other| *other != class
+        });
+        let classes: Vec<String> = std::iter::once(class.clone()).chain(others).collect();
+        classes.into_iter().flat_map(move |class| self.lapsing_of(class, now))
+    }
+
+    fn lapsing_of(&self, class: String, now: &Moment) -> impl Iterator<Item = Attempt> {
+        let prefix = Key::new(Table::Lease).text(&class);
         let own = super::handoff::clock(&now.machine, &now.boot_id, &now.namespace);
         let clocks = self.tables.texts(&prefix).into_iter();
         clocks.flat_map(move |clock| {

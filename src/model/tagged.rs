@@ -1,6 +1,6 @@
 //! Reads a map whose first member, `type`, names the variant of an enum: the members after it go to their
-//! fields as they come. serde's own way keeps all of them first, which takes longer than all else that is done
-//! to a line of the log.
+//! fields as they come. serde's own way keeps all of them first, which takes longer than all else that is
+//! done to a line of the log.
 
 use std::borrow::Cow;
 use std::fmt;

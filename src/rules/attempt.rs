@@ -1,5 +1,5 @@
-//! Attempts: how one begins, with its worker's session, its nonce and the packet that holds it. The nonce goes
-//! to the worker and into no record but as a hash (control-plane contract, 05).
+//! Attempts: how one begins, with its worker's session, its nonce and the packet that holds it. The nonce
+//! goes to the worker and into no record but as a hash (control-plane contract, 05).
 
 use super::claim::{Found, Wish};
 use super::freeze::FrozenJob;

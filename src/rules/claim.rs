@@ -16,8 +16,6 @@ use crate::model::session::{MemoryPolicy, Role, Session};
 const AT_ONCE: usize = 64;
 /// How many it puts back at most.
 const AT_MOST: usize = 1024;
-/// Handoffs at the head of the queue that one claim looks at.
-const LOOKS: usize = 256;
 /// What a worker that claims can be proved to be: it states who it is and returns its nonce.
 const BEST: Grade = Grade::Declared;
 
@@ -92,7 +90,8 @@ pub fn find(turn: &Turn<'_>, wish: &Wish) -> Result<std::result::Result<Found, (
     let mut lapsing = turn.state.lapsing(&wish.class, &turn.now);
     let filter = wish.filter();
     let ready = turn.state.ready(&wish.class, &filter, wish.family, BEST);
-    let mut found = ready.take(LOOKS).find_map(|handoff| possible(turn, wish, handoff));
+    // Few at the head do not fit; but however many do not, the one behind them is found.
+    let mut found = ready.into_iter().find_map(|handoff| possible(turn, wish, handoff));
     while events.len() < AT_MOST {
         let before = events.len();
         for handoff in due.by_ref().take(AT_ONCE) {
@@ -115,18 +114,20 @@ pub fn find(turn: &Turn<'_>, wish: &Wish) -> Result<std::result::Result<Found, (
     })
 }
 
-/// A lease that ran out: its handoff can be claimed again, or has no attempt left.
-fn lapsed(turn: &Turn<'_>, attempt: &Attempt, events: &mut Vec<Event>) -> Option<Handoff> {
-    if !lease::has_expired(&attempt.lease, &turn.now) {
-        return None;
-    }
-    let handoff = turn.state.get::<Handoff>(&attempt.handoff)?;
+/// A lease that ran out: its question can be claimed again, by every handoff that asks it, or its handoff has
+/// no attempt left.
+fn lapsed(turn: &Turn<'_>, attempt: &Attempt, events: &mut Vec<Event>) -> Vec<Handoff> {
+    let handoff = turn.state.get::<Handoff>(&attempt.handoff);
+    let Some(handoff) = handoff.filter(|_| lease::has_expired(&attempt.lease, &turn.now)) else {
+        return Vec::new();
+    };
     events.push(Event::LeaseExpired { attempt: attempt.id.clone() });
-    if turn.state.history(&handoff.fingerprint).opened >= handoff.max_attempts {
-        events.push(Event::HandoffExhausted { handoff: handoff.id });
-        return None;
+    let exhausted = turn.state.history(&handoff.fingerprint).opened >= handoff.max_attempts;
+    if exhausted {
+        events.push(Event::HandoffExhausted { handoff: handoff.id.clone() });
     }
-    Some(handoff)
+    let asking = turn.state.asking(&handoff.fingerprint);
+    asking.filter(|other| !exhausted || other.id != handoff.id).collect()
 }
 
 fn nothing(turn: &Turn<'_>, wish: &Wish) -> Error {

@@ -200,7 +200,7 @@ pub fn made(turn: &mut Turn<'_>, session: &Session, job: &Job, given: Terms) -> 
         permissions: Permissions { result_scope: job.result_scope },
         priority: given.priority,
         terms: terms(&job.execution),
-        ready_at: given.not_before.filter(|from| *from > turn.at()),
+        ready_at: given.not_before.filter(|from| *from > turn.now.wall),
         failures: 0,
         max_attempts: given.max_attempts,
         ttl_ms: given.ttl_ms,

@@ -91,6 +91,13 @@ pub fn send(turn: &mut Turn<'_>, relay: Relay<'_>) -> Result<Decision<Sent>> {
     };
     let overtaken = match lease::admit(&asked)? {
         Admission::Again(attempt) if relay.kept.is_some() => return again(&relay, *attempt),
+        // A worker holds its own packet, so that none is kept here: its work is not taken by asking again.
+        Admission::Again(attempt) if !attempt.transport.is_relay() => {
+            return Err(lease::under_review(&attempt, relay.job).fix(format!(
+                "nf handoff release {} --revoke takes it back from the worker",
+                attempt.handoff
+            )));
+        }
         // The packet is gone and its nonce with it: only a new attempt can be answered.
         Admission::Again(attempt) => Some(attempt),
         Admission::New { overtaken } => overtaken,

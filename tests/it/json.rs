@@ -88,6 +88,7 @@ fn daily() -> Documents {
     let other = documents.run(0, &new, "")["data"]["session"].as_str().expect("an id").to_owned();
     documents.run(0, &["session", "move", &other, "running"], "");
     documents.run(0, &["run", "finish", "--status", "completed", "--session", &session], "");
+    queue(&mut documents, &other);
     for kind in
         ["session", "run", "checkpoint", "job", "handoff", "attempt", "result", "event", "receipt", "effect"]
     {
@@ -109,6 +110,38 @@ fn daily() -> Documents {
     documents.run(0, &["completions", "bash"], "");
     documents.run(0, &["man"], "");
     documents
+}
+
+/// What a worker and the session that asks do with the queue.
+fn queue(documents: &mut Documents, session: &str) {
+    let job = crate::harness::JOB.replace("novel/pride/ch01", "novel/pride/queued");
+    documents.project.write("queued.yaml", job);
+    documents.run(0, &["freeze", "queued.yaml", "--session", session], "");
+    let open = ["handoff", "open", "--class", "specialist", "--wait", "--session", session];
+    let handoff = documents.run(0, &open, "")["data"]["handoff"].as_str().expect("an id").to_owned();
+    let claim = ["handoff", "claim", "--class", "specialist", "--worker", "w"];
+    let claimed = |documents: &mut Documents| {
+        let document = documents.run(0, &claim, "");
+        Packet::read(document["data"]["packet"].as_str().expect("a packet"))
+    };
+    let first = claimed(documents);
+    documents.run(8, &claim, "");
+    documents.run(0, &["handoff", "renew", "--nonce", &first.nonce], "");
+    documents.run(0, &["handoff", "release", "--nonce", &first.nonce], "");
+    let second = claimed(documents);
+    documents.run(0, &["handoff", "release", &handoff, "--revoke"], "");
+    documents.run(3, &["handoff", "fail", "--reason", "crash", "--nonce", &second.nonce], "");
+    let third = claimed(documents);
+    documents.run(0, &["handoff", "complete"], &third.verdict("accept"));
+    let job = crate::harness::JOB.replace("novel/pride/ch01", "novel/pride/failed");
+    documents.project.write("failed.yaml", job);
+    let job = documents.run(0, &["freeze", "failed.yaml", "--session", session], "");
+    let job = job["data"]["job"].as_str().expect("an id").to_owned();
+    let open = ["handoff", "open", &job, "--class", "specialist", "--session", session];
+    let handoff = documents.run(0, &open, "")["data"]["handoff"].as_str().expect("an id").to_owned();
+    let fourth = claimed(documents);
+    documents.run(0, &["handoff", "fail", "--reason", "crash", "--nonce", &fourth.nonce], "");
+    documents.run(0, &["handoff", "cancel", &handoff], "");
 }
 
 #[test]

@@ -2,11 +2,13 @@
 
 mod cases;
 mod checkpoints;
+mod claims;
 mod consume;
 mod contracts;
 mod crash;
 mod cut;
 mod docs;
+mod drain;
 mod effect_kills;
 mod effect_runs;
 mod effects;
@@ -17,6 +19,7 @@ mod expect;
 mod faults;
 mod forms;
 mod freezing;
+mod handoffs;
 mod harness;
 mod hostile;
 mod index;

@@ -23,15 +23,20 @@ enum Stage {
     Told,
     Planned,
     Written,
+    Queued,
+    Claimed,
 }
 
-use Stage::{Answered, Asked, Contested, Empty, Frozen, Idle, Planned, Stale, Started, Told, Written};
+use Stage::{
+    Answered, Asked, Claimed, Contested, Empty, Frozen, Idle, Planned, Queued, Stale, Started, Told, Written,
+};
 
 struct Scene {
     project: Project,
     session: String,
     checkpoint: String,
     event: String,
+    handoff: String,
     packet: Option<Packet>,
 }
 
@@ -40,10 +45,13 @@ fn scene(stage: Stage) -> Scene {
     project.write("canon.md", "Canon.\n");
     let session = if stage == Empty { String::new() } else { project.start() };
     let reached = |wanted: Stage| stage >= wanted && stage <= Contested;
-    if reached(Frozen) {
+    if reached(Frozen) || stage >= Queued {
         project.nf(&["freeze", "job.yaml"]).expect(0);
     }
-    let packet = reached(Asked).then(|| Packet::read(&project.nf(&["packet"]).expect(0).stdout));
+    let handoff = if stage >= Queued { project.nf(OPEN).expect(0).line() } else { String::new() };
+    let way = if stage == Claimed { CLAIM } else { &["packet"][..] };
+    let out = reached(Asked) || stage == Claimed;
+    let packet = out.then(|| Packet::read(&project.nf(way).expect(0).stdout));
     if let (true, Some(packet)) = (stage == Answered, &packet) {
         answer(&project, packet, "reject");
     }
@@ -72,13 +80,15 @@ fn scene(stage: Stage) -> Scene {
         Told => done(&project, &["event", "put", "ci.observed", "--key", "k-0"])["event"].to_string(),
         _ => String::new(),
     };
-    Scene { project, session, checkpoint, event: event.replace('"', ""), packet }
+    Scene { project, session, checkpoint, event: event.replace('"', ""), handoff, packet }
 }
 
 const PLAN: &[&str] = &["effect", "plan", "--key", "settle", "--path", "settled.md", "--expect", "ch01.md"];
+const OPEN: &[&str] = &["handoff", "open", "--class", "semantic_reviewer"];
+const CLAIM: &[&str] = &["handoff", "claim", "--class", "semantic_reviewer", "--worker", "ci-7"];
 
 /// Every writing command with the stage it starts from; `S` stands for the session, `C` for its newest
-/// checkpoint, `E` for an event.
+/// checkpoint, `E` for an event, `H` for the queued handoff, `N` for the nonce that its worker holds.
 const WRITERS: &[(Stage, &[&str])] = &[
     (Empty, &["start", "--resource", "novel/pride", "--task", "review"]),
     (Empty, &["session", "new", "--resource", "novel/pride", "--task", "review"]),
@@ -107,6 +117,14 @@ const WRITERS: &[(Stage, &[&str])] = &[
     (Empty, &["event", "put", "ci.observed", "--key", "k-1", "--payload", "{\"green\": true}"]),
     (Started, &["event", "put", "x.a", "--key", "k-1", "--artifact", "chapter=ch01.md", "--session", "S"]),
     (Told, &["consume", "E", "--as", "somebody"]),
+    (Frozen, OPEN),
+    (Frozen, &["handoff", "open", "--class", "specialist", "--gate", "ci/gate", "--wait"]),
+    (Queued, &["handoff", "cancel", "H"]),
+    (Claimed, &["handoff", "renew", "--nonce", "N"]),
+    (Claimed, &["handoff", "release", "--nonce", "N"]),
+    (Claimed, &["handoff", "release", "H", "--revoke"]),
+    (Claimed, &["handoff", "fail", "--reason", "crash", "--nonce", "N"]),
+    (Claimed, &["handoff", "complete", "-"]),
 ];
 
 /// Every other command, and why an operation key means nothing to it.
@@ -126,6 +144,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("completions", "needs no store"),
     ("man", "needs no store"),
     ("lock-probe", "asks for a lock only"),
+    ("handoff claim", "gives a new nonce each time, as no record holds one; said apart below"),
 ];
 
 #[test]
@@ -196,6 +215,8 @@ impl Scene {
             "S" => self.session.as_str(),
             "C" => self.checkpoint.as_str(),
             "E" => self.event.as_str(),
+            "H" => self.handoff.as_str(),
+            "N" => self.packet.as_ref().map_or("", |packet| &packet.nonce),
             word => word,
         });
         // What comes after `--` is another program's.
@@ -221,7 +242,7 @@ fn each_writer_repeated_with_its_key_gives_the_same_answer_and_writes_nothing() 
         assert_eq!(again.stdout, first.stdout, "{command:?}");
         let mut by_variable = scene.project.command(&scene.arguments(command, &[]));
         by_variable.env("NF_OP", "key-1");
-        let again = if command[0] == "reply" {
+        let again = if command.last() == Some(&"-") {
             scene.run(command, &["--op", "key-1"])
         } else {
             Ran::from(by_variable.output().expect("nf runs")).expect(0)
@@ -376,4 +397,36 @@ fn an_operation_key_is_a_name() {
     for key in ["", "a b", "../x", "a..b", "\u{e9}"] {
         refused(&scene.project, &["run", "step", "--cursor", "x", "--op", key], 2, "usage");
     }
+}
+
+#[test]
+fn a_claim_repeated_with_its_key_gives_the_same_attempt_with_a_new_nonce() {
+    let scene = scene(Queued);
+    let project = &scene.project;
+    let files = tree(project);
+    let planned = project.nf(&[CLAIM, &["-n", "--json"]].concat()).expect(0).json();
+    let last = planned["planned"].as_array().and_then(|events| events.last()).expect("events").clone();
+    assert_eq!((last["type"].as_str(), &planned["data"]["nonce"]), (Some("handoff.claimed"), &Value::Null));
+    assert_eq!(tree(project), files, "a dry run leaves nothing behind");
+    let claim = [CLAIM, &["--op", "key-1"]].concat();
+    let first = done(project, &claim);
+    let before = records(project).len();
+    let again = done(project, &claim);
+    for member in ["handoff", "attempt", "number", "job", "gate", "worker_session", "expires_at"] {
+        assert_eq!(first[member], again[member], "{member}");
+    }
+    assert_ne!(first["nonce"], again["nonce"]);
+    let words: Vec<Value> =
+        records(project)[before..].iter().map(|record| record["events"].clone()).collect();
+    assert_eq!(words.len(), 1, "one record: {words:?}");
+    assert_eq!(words[0].as_array().map(Vec::len), Some(1), "{words:?}");
+    assert_eq!(words[0][0]["type"], "attempt.renonced");
+    let nonce = |claimed: &Value| claimed["nonce"].as_str().expect("a nonce").to_owned();
+    refused(project, &["handoff", "renew", "--nonce", &nonce(&first)], 3, "lease_lost");
+    done(project, &["handoff", "renew", "--nonce", &nonce(&again)]);
+    refused(project, &[&claim[..], &["--ttl", "1h"]].concat(), 4, "op_conflict");
+    let packet = Packet::read(again["packet"].as_str().expect("a packet"));
+    crate::expect::done_with(project, &["handoff", "complete"], packet.verdict("accept").as_bytes());
+    refused(project, &claim, 3, "lease_lost");
+    assert_eq!(events_of(project, "handoff.claimed").len(), 1);
 }

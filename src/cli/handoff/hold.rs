@@ -1,5 +1,5 @@
-//! `handoff renew`, `release` and `fail`: what the holder of an attempt does besides answering. Each wants the
-//! attempt's nonce; only `release --revoke`, by the session that asked, does not.
+//! `handoff renew`, `release` and `fail`: what the holder of an attempt does besides answering. Each wants
+//! the attempt's nonce; only `release --revoke`, by the session that asked, does not.
 
 use clap::Args;
 use serde_json::json;
