@@ -173,11 +173,22 @@ pub fn file_or_stdin(ctx: &Context, path: Option<&Path>, limit: u64) -> Result<V
     }
 }
 
+/// What packets begin with, or have as a member.
+pub const PACKET_MARKS: [&str; 2] = ["NF PACKET ", "\"nf_packet\""];
+
 /// Refuses to write a packet over a file that is none: a slip of the keyboard must not cost a chapter.
 ///
 /// # Errors
 /// `usage`.
 pub fn free_for_packet(path: &Path) -> Result<()> {
+    free_for(path, "packet", &PACKET_MARKS)
+}
+
+/// Refuses to write a file of one kind over anything else: what it begins with says what it is.
+///
+/// # Errors
+/// `usage`.
+pub fn free_for(path: &Path, what: &str, marks: &[&str]) -> Result<()> {
     let Ok(file) = File::open(path) else { return Ok(()) };
     if !file.metadata().is_ok_and(|meta| meta.is_file()) {
         return Ok(());
@@ -186,10 +197,12 @@ pub fn free_for_packet(path: &Path) -> Result<()> {
     // What cannot be read is refused by the writing itself.
     let _ = file.take(4096).read_to_end(&mut start);
     let text = String::from_utf8_lossy(&start);
-    if start.is_empty() || text.starts_with("NF PACKET ") || text.contains("\"nf_packet\"") {
+    // A text mark stands at the start; a member of JSON may have others before it.
+    let is_marked = |mark: &&str| text.starts_with(*mark) || (mark.starts_with('"') && text.contains(*mark));
+    if start.is_empty() || marks.iter().any(is_marked) {
         return Ok(());
     }
-    Err(Error::new(Kind::Usage, format!("{} is there and is no packet; nothing was written", path.display()))
+    Err(Error::new(Kind::Usage, format!("{} is there and is no {what}; nothing was written", path.display()))
         .fix("give --out another name"))
 }
 

@@ -14,6 +14,7 @@ use crate::store::Doubt;
 
 mod bar;
 mod capability;
+mod carry;
 mod checkpoint;
 mod consume;
 mod contract;
@@ -113,6 +114,8 @@ enum Command {
     Handoff(handoff::HandoffCommand),
     #[command(subcommand)]
     Contract(contract::ContractCommand),
+    Export(carry::export::ExportCommand),
+    Import(carry::import::ImportCommand),
     Completions(shell::Completions),
     Man(shell::Man),
     /// Try to take a lock that the parent holds
@@ -272,6 +275,8 @@ fn dispatch(command: Command, ctx: &Context) -> Result<Done> {
         Command::Effect(command) => command.run(ctx),
         Command::Handoff(command) => command.run(ctx),
         Command::Contract(command) => command.run(ctx),
+        Command::Export(command) => command.run(ctx),
+        Command::Import(command) => command.run(ctx),
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),
         Command::LockProbe { path } => shell::probe(&path),

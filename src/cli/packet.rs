@@ -28,16 +28,19 @@ use crate::store::Gathered;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  nf packet | wl-copy\n  \
     nf packet j-7hd3 --gate gate/ch01-review --out packet.txt\n  \
-    nf packet --for human --out form.txt")]
+    nf packet --for human --out form.txt\n  nf packet --from export.json   where there is no store")]
 pub struct Packet {
     /// The job or handoff; may be left out while exactly one job waits for an answer
     pub what: Option<String>,
-    /// chat, human or agent
-    #[arg(long = "for", value_name = "WHOM", default_value = "chat", value_parser = relayed)]
-    pub transport: Transport,
+    /// chat, human or agent [default: chat; with --from as it was exported]
+    #[arg(long = "for", value_name = "WHOM", value_parser = relayed)]
+    pub transport: Option<Transport>,
     /// The gate that the answer moves [default: gate/SUBJECT/KIND]
     #[arg(long, value_name = "NAME")]
     pub gate: Option<Name>,
+    /// Print the packet of this export file; no store is looked at
+    #[arg(long, value_name = "EXPORT", conflicts_with_all = ["what", "gate"])]
+    pub from: Option<PathBuf>,
     /// Write the packet to this file (0600) and print its path
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
@@ -77,7 +80,9 @@ impl Report for PacketReport {
         let carry = match self.sent.transport {
             Transport::Chat => "paste the packet into a separate chat and copy its answer",
             Transport::Human => "give the packet to a person, who fills in the form at its end",
-            Transport::Agent | Transport::Worker => "hand the packet to a separate agent and keep its answer",
+            Transport::Agent | Transport::Worker | Transport::Import => {
+                "hand the packet to a separate agent and keep its answer"
+            }
         };
         vec![
             format!("handoff {handoff}, attempt {attempt}{again}, gate {gate}"),
@@ -108,6 +113,9 @@ impl Packet {
     /// # Errors
     /// Those of the rule and the store; `io` for the file.
     pub fn run(self, ctx: &Context) -> Result<Done> {
+        if let Some(from) = &self.from {
+            return super::carry::far::packet(ctx, from, self.transport, self.out.as_deref());
+        }
         let opened = ctx.open()?;
         if let Some(path) = self.out.as_ref().filter(|path| path.as_os_str() != "-") {
             opened.project.not_in_store(&ctx.folder.join(path))?;
@@ -115,7 +123,7 @@ impl Packet {
         }
         let request = ctx.request(
             "packet",
-            json!({"what": self.what, "for": self.transport, "gate": self.gate, "run": ctx.global.run}),
+            json!({"what": self.what, "for": self.form(), "gate": self.gate, "run": ctx.global.run}),
         );
         // As elsewhere, - is the standard stream.
         let out = self.out.clone().filter(|path| path.as_os_str() != "-");
@@ -140,6 +148,10 @@ impl Packet {
         };
         let packet = packet.filter(|_| out.is_none());
         Done::written(answer, |sent| PacketReport { sent, packet, out })
+    }
+
+    fn form(&self) -> Transport {
+        self.transport.unwrap_or(Transport::Chat)
     }
 
     fn kept(&self, opened: &Opened, sent: &Sent) -> Result<String> {
@@ -217,7 +229,7 @@ impl Packet {
             job: &job,
             frozen: &facts.frozen,
             artifacts: &facts.artifacts,
-            transport: self.transport,
+            transport: self.form(),
             gate: self.gate.clone(),
             own,
             history,

@@ -22,6 +22,7 @@ use crate::model::session::Session;
 use crate::model::state::State;
 use crate::rules::answer::{Arrival, Bound, Intake, arrive};
 use crate::rules::binding::Claim;
+use crate::rules::carry::Returned;
 use crate::rules::checkpoint::carry;
 use crate::rules::freeze::FrozenJob;
 use crate::rules::intake::{candidates, extract, nonces};
@@ -33,7 +34,8 @@ use crate::store::Gathered;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  wl-paste | nf reply\n  nf reply answer.txt\n  nf reply answer.txt -n      \
-    what would happen\n  nf reply --ask answer.txt   a short text to paste back"
+    what would happen\n  nf reply --ask answer.txt   a short text to paste back\n  \
+    nf reply --from export.json --out result.json answer.txt   where there is no store"
 )]
 pub struct ReplyCommand {
     /// The file with the answer, or - for standard input [default: -]
@@ -41,6 +43,12 @@ pub struct ReplyCommand {
     /// Record nothing; print a short text that asks the reviewer for what is missing
     #[arg(long)]
     pub ask: bool,
+    /// Answer this export file; no store is looked at
+    #[arg(long, value_name = "EXPORT")]
+    pub from: Option<PathBuf>,
+    /// With --from: write the result to this file (0600), to be imported where the store is
+    #[arg(long, value_name = "RESULT", requires = "from")]
+    pub out: Option<PathBuf>,
 }
 
 /// Give the answer to claimed work and bind it to its question
@@ -51,12 +59,13 @@ pub struct Complete {
     pub file: Option<PathBuf>,
 }
 
+/// Makes the report of a command that binds an answer.
 macro_rules! bound_report {
     ($(#[$doc:meta])* $name:ident $command:literal) => {
         $(#[$doc])*
         #[derive(serde::Serialize, schemars::JsonSchema)]
         #[serde(transparent)]
-        pub struct $name(Bound);
+        pub struct $name(pub Bound);
 
         impl Report for $name {
             const COMMAND: &'static str = $command;
@@ -66,15 +75,16 @@ macro_rules! bound_report {
             }
 
             fn news(&self) -> Vec<String> {
-                news(&self.0)
+                crate::cli::reply::news(&self.0)
             }
 
             fn next(&self) -> Option<String> {
-                next(&self.0)
+                crate::cli::reply::next(&self.0)
             }
         }
     };
 }
+pub(super) use bound_report;
 
 bound_report! {
     /// An answer that was bound.
@@ -85,7 +95,8 @@ bound_report! {
     CompleteReport "handoff.complete"
 }
 
-fn news(bound: &Bound) -> Vec<String> {
+/// What a person is told of an answer that was bound.
+pub fn news(bound: &Bound) -> Vec<String> {
     let held = bound.checks.iter().filter(|check| check.ok).count();
     let mut news = checks(&bound.checks);
     if !bound.steps.is_empty() {
@@ -104,7 +115,8 @@ fn news(bound: &Bound) -> Vec<String> {
     news
 }
 
-fn next(bound: &Bound) -> Option<String> {
+/// The next command after it.
+pub fn next(bound: &Bound) -> Option<String> {
     if bound.consumed.contains(&bound.gate) {
         return Some(format!("nf status; {} has applied this answer already", bound.gate));
     }
@@ -151,12 +163,15 @@ impl ReplyCommand {
     /// # Errors
     /// Those of intake, binding and the store.
     pub fn run(mut self, ctx: &Context) -> Result<Done> {
+        if let Some(from) = &self.from {
+            return super::carry::far::reply(ctx, from, self.file.as_deref(), self.out.as_deref(), self.ask);
+        }
         let opened = ctx.open()?;
         let bytes = reply(ctx, self.file.as_deref())?;
         if std::mem::take(&mut self.ask) {
             return ask(ctx, &opened, &bytes);
         }
-        let answer = bind(ctx, "reply", &opened, &bytes, ctx.global.dry_run)?;
+        let answer = bind(ctx, &opened, &Brought::pasted("reply", &bytes), ctx.global.dry_run)?;
         Done::written(answer, ReplyReport)
     }
 }
@@ -169,30 +184,52 @@ impl Complete {
     pub fn run(self, ctx: &Context) -> Result<Done> {
         let opened = ctx.open()?;
         let bytes = reply(ctx, self.file.as_deref())?;
-        let answer = bind(ctx, "handoff complete", &opened, &bytes, ctx.global.dry_run)?;
+        let brought = Brought::pasted("handoff complete", &bytes);
+        let answer = bind(ctx, &opened, &brought, ctx.global.dry_run)?;
         Done::written(answer, CompleteReport)
     }
 }
 
-fn bind(
+/// What a command brings: an answer's bytes, pasted or out of a result file.
+pub struct Brought<'a> {
+    /// The command.
+    pub command: &'a str,
+    /// The answer, with whatever is around it.
+    pub bytes: &'a [u8],
+    /// BLAKE3 and length of all that came in.
+    pub whole: (Hash, u64),
+    /// The result file, where it came in one.
+    pub file: Option<&'a Returned>,
+}
+
+impl<'a> Brought<'a> {
+    fn pasted(command: &'a str, bytes: &'a [u8]) -> Self {
+        Self { command, bytes, whole: (Hash::of(bytes), bytes.len() as u64), file: None }
+    }
+}
+
+/// Takes an answer through intake and binding, and records what comes of it.
+///
+/// # Errors
+/// Those of intake, binding and the store.
+pub fn bind(
     ctx: &Context,
-    command: &str,
     opened: &Opened,
-    bytes: &[u8],
+    brought: &Brought<'_>,
     dry_run: bool,
 ) -> Result<crate::store::Answer<Bound>> {
-    let mut request = ctx.request(command, json!({"bytes": Hash::of(bytes)}));
+    let mut request = ctx.request(brought.command, json!({"bytes": brought.whole.0}));
     request.dry_run = dry_run;
     opened.transact(
         &request,
-        |state| gather(ctx, opened, state, bytes),
-        |turn, facts: &Facts| decide(ctx, opened, turn, facts, bytes),
+        |state| gather(ctx, opened, state, brought),
+        |turn, facts: &Facts| decide(ctx, opened, turn, facts, brought),
     )
 }
 
 /// Runs the whole of intake and binding without recording, and turns a refusal into a request.
 fn ask(ctx: &Context, opened: &Opened, bytes: &[u8]) -> Result<Done> {
-    let failed = match bind(ctx, "reply", opened, bytes, true) {
+    let failed = match bind(ctx, opened, &Brought::pasted("reply", bytes), true) {
         Ok(answer) => answer.outcome.err(),
         Err(error) => Some(error),
     };
@@ -200,10 +237,14 @@ fn ask(ctx: &Context, opened: &Opened, bytes: &[u8]) -> Result<Done> {
     if error.kind != Kind::SemanticInvalid {
         return Err(error);
     }
-    let form = is_form(opened, bytes)?;
+    Ok(asked(&error, is_form(opened, bytes)?))
+}
+
+/// A refusal of an answer as a text to paste back.
+pub fn asked(error: &Error, form: bool) -> Done {
     let asked = error.details.get("ask").and_then(Value::as_str).map(str::to_owned);
-    let text = asked.unwrap_or_else(|| binding_request(&error, form));
-    Ok(Done::of(&Ask { binds: false, ask: text }))
+    let text = asked.unwrap_or_else(|| binding_request(error, form));
+    Done::of(&Ask { binds: false, ask: text })
 }
 
 /// What to ask for when the answer can be read and does not bind: the form's faults, never a verdict.
@@ -242,7 +283,7 @@ fn binding_request(error: &Error, form: bool) -> String {
 fn is_form(opened: &Opened, bytes: &[u8]) -> Result<bool> {
     let state = opened.store.read()?.state;
     let attempts = nonces(bytes).into_iter().filter_map(|nonce| attempt_of(&state, &nonce));
-    Ok(attempts.map(|attempt| attempt.transport).next() == Some(Transport::Human))
+    Ok(attempts.map(|attempt| attempt.form()).next() == Some(Transport::Human))
 }
 
 fn attempt_of(state: &State, nonce: &str) -> Option<Attempt> {
@@ -257,7 +298,7 @@ fn intake(opened: &Opened, state: &State, bytes: &[u8]) -> Intake {
             .and_then(|attempt| Some((attempt.clone(), state.get::<Job>(&attempt.job)?)))
             .and_then(|(attempt, job)| Some((attempt, load::frozen(&opened.store, &job).ok()?)));
         frozen.is_some_and(|(attempt, frozen)| {
-            canonical(&blank(&frozen, nonce, attempt.transport)) == canonical(value)
+            canonical(&blank(&frozen, nonce, attempt.form())) == canonical(value)
         })
     };
     extract(bytes, &is_blank)
@@ -275,7 +316,9 @@ fn known_attempt(ctx: &Context, state: &State, intake: &Intake, bytes: &[u8]) ->
     }
 }
 
-fn gather(ctx: &Context, opened: &Opened, state: &State, bytes: &[u8]) -> Result<Gathered<Facts>> {
+fn gather(ctx: &Context, opened: &Opened, state: &State, brought: &Brought<'_>) -> Result<Gathered<Facts>> {
+    let bytes = brought.bytes;
+    brought.file.map_or(Ok(()), |file| super::carry::import::known(file, state))?;
     let mut intake = intake(opened, state, bytes);
     let Some(attempt) = known_attempt(ctx, state, &intake, bytes) else {
         return Err(match &intake {
@@ -283,7 +326,13 @@ fn gather(ctx: &Context, opened: &Opened, state: &State, bytes: &[u8]) -> Result
             Ok(extracted) => no_such_packet(state, &Claim::read(&extracted.value)),
         });
     };
-    complete_nonce(ctx, &mut intake);
+    match brought.file {
+        Some(file) => {
+            super::carry::import::same_attempt(file, &attempt)?;
+            intake = intake.map(|extracted| file.told(extracted));
+        }
+        None => complete_nonce(ctx, &mut intake),
+    }
     let job: Job = get(state, &attempt.job)?;
     let handoff: Handoff = get(state, &attempt.handoff)?;
     let source: Session = get(state, &handoff.source_session)?;
@@ -330,7 +379,7 @@ fn decide(
     opened: &Opened,
     turn: &mut Turn<'_>,
     facts: &Facts,
-    bytes: &[u8],
+    brought: &Brought<'_>,
 ) -> Result<Decision<Bound>> {
     let state = turn.state;
     let attempt: Attempt = get(state, &facts.attempt.id)?;
@@ -340,9 +389,10 @@ fn decide(
     ctx.expect_version(&source)?;
     let newest = load::newest_bindings(&opened.store, state, &source)?;
     let arrival = Arrival {
-        bytes: (Hash::of(bytes), bytes.len() as u64),
+        bytes: brought.whole,
+        imported: brought.file.map(|file| super::carry::import::imported(file, brought.whole.0)),
         intake: &facts.intake,
-        candidates: if facts.intake.is_err() { candidates(bytes) } else { Vec::new() },
+        candidates: if facts.intake.is_err() { candidates(brought.bytes) } else { Vec::new() },
         handoff,
         frozen: &facts.frozen,
         history: state.history(&job.fingerprint),

@@ -4,8 +4,8 @@ use schemars::{Schema, schema_for};
 
 use super::output::{Envelope, Report, schema_name};
 use super::{
-    capability, checkpoint, consume, contract, doctor, effect, event, freeze, handoff, init, list, packet,
-    reply, resume, route, session, shell, show, start, status, validate,
+    capability, carry, checkpoint, consume, contract, doctor, effect, event, freeze, handoff, init, list,
+    packet, reply, resume, route, session, shell, show, start, status, validate,
 };
 
 fn of<R: Report>() -> (String, Schema) {
@@ -51,6 +51,10 @@ pub fn all() -> Vec<(String, Schema)> {
         of::<handoff::open::CancelReport>(),
         of::<contract::Packs>(),
         of::<contract::Sound>(),
+        of::<carry::export::ExportReport>(),
+        of::<carry::far::FarPacket>(),
+        of::<carry::far::FarReply>(),
+        of::<carry::import::ImportReport>(),
         of::<shell::CompletionsReport>(),
         of::<shell::ManReport>(),
         (schema_name("log"), schema_for!(crate::model::event::Record)),

@@ -292,6 +292,9 @@ fn next(session: &Session, run: Option<&Run>, out: &[Outstanding], unconsumed: &
         return format!("nf consume {} --as {}{contested}", result.result, result.gate);
     }
     match out.first() {
+        Some(out) if out.transport == Some(Transport::Import) => {
+            format!("nf import RESULT; nf export {} shows its file again", out.handoff)
+        }
         Some(out) if out.transport.is_some() => {
             format!("nf reply with the answer; nf packet {} shows the packet again", out.handoff)
         }

@@ -63,6 +63,8 @@ words! {
         Agent = "agent",
         /// A worker that claimed the work from the queue.
         Worker = "worker",
+        /// A file that is carried to another machine, and a result file that is brought back.
+        Import = "import",
     }
 }
 
@@ -70,16 +72,33 @@ impl Transport {
     /// The family that an attempt by this transport belongs to, unless it says another.
     pub fn family(self) -> Family {
         match self {
-            Transport::Chat => Family::PeerChat,
+            Transport::Chat | Transport::Import => Family::PeerChat,
             Transport::Human => Family::Human,
             Transport::Agent => Family::LocalAgent,
             Transport::Worker => Family::ServiceJob,
         }
     }
 
-    /// Whether a person carries packet and answer: such an attempt outlives an invalid paste.
+    /// Whether the packet goes out by `packet`, for a person to paste.
     pub fn is_relay(self) -> bool {
+        matches!(self, Transport::Chat | Transport::Human | Transport::Agent)
+    }
+
+    /// Whether a person carries packet and answer: such an attempt outlives an invalid answer.
+    pub fn is_carried(self) -> bool {
         self != Transport::Worker
+    }
+
+    /// The transport whose packet form is used and whose way of naming the reviewer counts: its own, and for
+    /// a carried file that of the family that answers far away.
+    pub fn form(self, family: Family) -> Self {
+        match (self, family) {
+            (Transport::Import, Family::Human) => Transport::Human,
+            (Transport::Import, Family::LocalAgent) => Transport::Agent,
+            (Transport::Import, Family::ServiceJob) => Transport::Worker,
+            (Transport::Import, _) => Transport::Chat,
+            (own, _) => own,
+        }
     }
 }
 
@@ -274,6 +293,9 @@ pub struct Attempt {
     /// Replies that failed intake or binding.
     #[serde(default)]
     pub invalid: u32,
+    /// BLAKE3 of the answer that came last, where it is carried by file: the same file again says nothing new.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brought: Option<Hash>,
     /// Its valid result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<ResultId>,
@@ -289,6 +311,11 @@ impl Attempt {
     /// The family that it belongs to.
     pub fn family(&self) -> Family {
         self.family.unwrap_or_else(|| self.transport.family())
+    }
+
+    /// The transport whose packet form and way of naming the reviewer it uses.
+    pub fn form(&self) -> Transport {
+        self.transport.form(self.family())
     }
 }
 

@@ -49,6 +49,22 @@ pub struct Provenance {
     /// What intake changed, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub normalisation: Vec<String>,
+    /// The result file that brought it, where it was answered far away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported_from: Option<Imported>,
+}
+
+/// Where an answer that was given far away came in from, as its file states it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Imported {
+    /// BLAKE3 of the result file.
+    pub file: Hash,
+    /// The hash of the export file that was answered.
+    pub export: Hash,
+    /// Length and hash of what was pasted far away; the text itself is not kept.
+    pub pasted: super::event::Prose,
+    /// The version of the program that took it there.
+    pub nf: String,
 }
 
 words! {

@@ -20,7 +20,7 @@ use crate::model::handoff::{Attempt, AttemptState, Handoff, Lease};
 use crate::model::hash::Hash;
 use crate::model::id::{AttemptId, HandoffId, JobId, Name, ResultId, SessionId};
 use crate::model::job::{Grade, Job, Verdict};
-use crate::model::result::{Checked, History, Provenance, ReplyClass, Standing, StoredResult};
+use crate::model::result::{Checked, History, Imported, Provenance, ReplyClass, Standing, StoredResult};
 use crate::model::run::Run;
 use crate::model::session::{Session, Status};
 
@@ -29,8 +29,10 @@ pub type Intake = std::result::Result<Extracted, IntakeFault>;
 
 /// Everything that an answer is decided on.
 pub struct Arrival<'a> {
-    /// BLAKE3 and length of the reply's bytes.
+    /// BLAKE3 and length of the reply's bytes, or of the result file that brought it.
     pub bytes: (Hash, u64),
+    /// The result file that brought it, where there is one.
+    pub imported: Option<Imported>,
     /// What intake made of it.
     pub intake: &'a Intake,
     /// The sound answers of a reply that intake refuses: their verdicts are remembered.
@@ -91,11 +93,21 @@ pub struct Bound {
 /// # Errors
 /// Refusals that record nothing; all others stand in the decision's outcome.
 pub fn arrive(turn: &mut Turn<'_>, arrival: Arrival<'_>) -> Result<Decision<Bound>> {
+    // The same file again tells nothing that is not recorded: it gets its refusal and writes nothing.
+    let again = arrival.imported.is_some() && arrival.attempt.brought == Some(arrival.bytes.0);
+    let decision = decided(turn, arrival)?;
+    Ok(match decision.outcome.is_err() && again {
+        true => Decision { events: Vec::new(), ..decision },
+        false => decision,
+    })
+}
+
+fn decided(turn: &mut Turn<'_>, arrival: Arrival<'_>) -> Result<Decision<Bound>> {
     let extracted = match arrival.intake {
         Ok(extracted) => extracted,
         Err(fault) => return unreadable(turn, &arrival, fault),
     };
-    let claim = Claim::read(&extracted.value);
+    let claim = Claim { imported: arrival.imported.is_some(), ..Claim::read(&extracted.value) };
     if let Some(held) = &arrival.held {
         return again(turn, &arrival, &claim, held);
     }
@@ -128,7 +140,7 @@ fn checks(arrival: &Arrival<'_>, claim: &Claim) -> Vec<Check> {
             format!("attempt {} (number {}), current, with its nonce", attempt.id, attempt.number),
             got,
         ),
-        independence: facts(arrival, claim, nonce_returned),
+        independence: Some(facts(arrival, claim, nonce_returned)),
     };
     binding::bind(claim, &against)
 }
@@ -275,6 +287,7 @@ fn stored(turn: &mut Turn<'_>, arrival: &Arrival<'_>, claim: &Claim) -> Result<S
             name: claim.name.clone().or_else(|| arrival.attempt.worker.as_ref().map(ToString::to_string)),
             scope: claim.scope.as_deref().and_then(|scope| scope.parse().ok()),
             normalisation: extracted.map(steps).unwrap_or_default(),
+            imported_from: arrival.imported.clone(),
         },
         stored_at: turn.at(),
         checked: None,

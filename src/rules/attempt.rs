@@ -54,8 +54,8 @@ pub fn begin(
 ) -> Result<(Attempt, String, String)> {
     let id: AttemptId = turn.id()?;
     let nonce = turn.nonce()?;
-    let packet = render(handoff, asking, &nonce, claimant.transport);
     let family = claimant.family.unwrap_or_else(|| claimant.transport.family());
+    let packet = render(handoff, asking, &nonce, claimant.transport.form(family));
     let worker_session = match claimant.session {
         Some(session) => session,
         None => {
@@ -87,6 +87,7 @@ pub fn begin(
         claimed_at: turn.at(),
         state: AttemptState::Active,
         invalid: 0,
+        brought: None,
         result: None,
         ended_at: None,
         reason: None,

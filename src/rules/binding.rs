@@ -18,6 +18,9 @@ pub const MAX_RESULT: usize = 256 * 1024;
 /// Characters of the reason for not judging.
 pub const MAX_REASON: usize = 500;
 
+/// What a check says that only the store can make.
+pub const LEFT: &str = "left to the import";
+
 /// The thirteen names, in order.
 pub const NAMES: [&str; 13] = [
     "form",
@@ -58,6 +61,8 @@ pub struct Claim {
     pub model: Option<String>,
     /// The name, unless blank.
     pub name: Option<String>,
+    /// Whether a result file brought it.
+    pub imported: bool,
     /// What is wrong with its form.
     pub faults: Vec<String>,
     /// The whole answer, for leakage.
@@ -154,6 +159,7 @@ impl Claim {
             provider: result.provenance.provider.clone(),
             model: result.provenance.model_served.clone(),
             name: result.provenance.name.clone(),
+            imported: result.provenance.imported_from.is_some(),
             whole: body.clone(),
             ..Self::default()
         };
@@ -174,10 +180,10 @@ impl Claim {
 
     /// Who answered, as stated, in the words of the attempt's transport; `None` where the blank was left.
     pub fn named(&self, attempt: &Attempt) -> Option<String> {
-        match attempt.transport {
+        match attempt.form() {
             Transport::Human => self.name.clone(),
             Transport::Worker => attempt.worker.as_ref().map(ToString::to_string),
-            Transport::Chat | Transport::Agent => match (&self.provider, &self.model) {
+            Transport::Chat | Transport::Agent | Transport::Import => match (&self.provider, &self.model) {
                 (Some(provider), Some(model)) => Some(format!("{provider} {model}")),
                 _ => None,
             },
@@ -195,8 +201,8 @@ pub struct Against<'a> {
     pub attempt: &'a Attempt,
     /// Whether the attempt may speak: it is the current one, or this very result is its answer.
     pub attempt_check: Check,
-    /// What is known of source and worker.
-    pub independence: independence::Facts<'a>,
+    /// What is known of source and worker; nothing where there is no store.
+    pub independence: Option<independence::Facts<'a>>,
 }
 
 /// Runs all thirteen checks.
@@ -330,12 +336,15 @@ fn leakage_check(claim: &Claim, frozen: &FrozenJob) -> Check {
 
 fn provenance_check(claim: &Claim, against: &Against<'_>) -> Check {
     let family = against.attempt.family();
-    let wanted = match against.attempt.transport {
+    let wanted = match against.attempt.form() {
         Transport::Human => "a name",
         Transport::Worker => "a worker's name",
-        Transport::Chat | Transport::Agent => "provider and model",
+        Transport::Chat | Transport::Agent | Transport::Import => "provider and model",
     };
     let mut faults = Vec::new();
+    if against.attempt.transport == Transport::Import && !claim.imported {
+        faults.push("the answer of an exported packet comes back as a result file (nf import)".to_owned());
+    }
     let named = claim.named(against.attempt);
     if named.is_none() {
         faults.push(format!("{wanted} not given"));
@@ -352,7 +361,10 @@ fn independence_check(against: &Against<'_>) -> Check {
     if !execution.independent && execution.min_grade == Grade::None {
         return Check::not_asked("independence");
     }
-    let grounds = independence::grounds(&against.independence);
+    let Some(facts) = &against.independence else {
+        return Check::new("independence", true, format!("at least {}", execution.min_grade), LEFT);
+    };
+    let grounds = independence::grounds(facts);
     let grade = independence::grade(&grounds);
     let missing: Vec<String> = grounds
         .iter()

@@ -8,6 +8,7 @@ pub mod binding;
 pub mod bindings;
 pub mod blind;
 pub mod capability;
+pub mod carry;
 pub mod checkpoint;
 pub mod claim;
 pub mod effect;

@@ -58,7 +58,7 @@ fn one_more_invalid(
     let mut events = vec![Event::ReplyReceived { reply }];
     let used = arrival.attempt.invalid + 1;
     let id = &arrival.attempt.id;
-    if !arrival.attempt.transport.is_relay() {
+    if !arrival.attempt.transport.is_carried() {
         // Nobody pastes again: a worker that gave no sound answer has failed.
         events.extend(failed(turn, arrival, "semantic_invalid")?);
         let fix = format!("attempt {id} has failed; nf handoff claim begins another once its pause is over");
@@ -68,7 +68,8 @@ fn one_more_invalid(
         return Ok(Decision::refused(events, error));
     }
     events.extend(failed(turn, arrival, "too_many_invalid")?);
-    let fix = format!("attempt {id} ends after {used} invalid replies; nf packet opens another");
+    let another = if arrival.attempt.transport.is_relay() { "nf packet" } else { "nf export" };
+    let fix = format!("attempt {id} ends after {used} invalid replies; {another} opens another");
     Ok(Decision::refused(events, error.fix(fix)))
 }
 
@@ -76,7 +77,7 @@ fn one_more_invalid(
 fn failed(turn: &Turn<'_>, arrival: &Arrival<'_>, reason: &str) -> Result<Vec<Event>> {
     let Arrival { attempt, handoff, history, .. } = arrival;
     let pause = || turn.at().plus_millis(pause_ms(handoff.failures));
-    let ready_at = (!attempt.transport.is_relay()).then(pause);
+    let ready_at = (!attempt.transport.is_carried()).then(pause);
     lease::fail(turn.state, attempt, handoff, history, &word(reason)?, ready_at)
 }
 

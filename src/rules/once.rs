@@ -69,7 +69,7 @@ impl Evidence {
             job: &self.job,
             attempt: &self.attempt,
             attempt_check: Check::equal("attempt", self.result.id.to_string(), got),
-            independence: self.facts(&claim),
+            independence: Some(self.facts(&claim)),
         };
         binding::bind(&claim, &against)
     }

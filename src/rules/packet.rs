@@ -43,7 +43,7 @@ fn sentences(packet: &Packet<'_>, transport: Transport) -> [String; 5] {
     let form = if transport == Transport::Human { "form" } else { "JSON block" };
     let whole = match transport {
         Transport::Agent => "this JSON document is not whole".to_owned(),
-        Transport::Chat | Transport::Human | Transport::Worker => {
+        Transport::Chat | Transport::Human | Transport::Worker | Transport::Import => {
             format!("the last line is not \"END NF PACKET {}\"", packet.handoff)
         }
     };
@@ -159,7 +159,9 @@ fn fenced(out: &mut String, info: &str, text: &str) -> std::fmt::Result {
 pub fn blank(job: &FrozenJob, nonce: &str, transport: Transport) -> Value {
     let worker = match transport {
         Transport::Human => json!({"name": ""}),
-        Transport::Chat | Transport::Agent | Transport::Worker => json!({"model": "", "provider": ""}),
+        Transport::Chat | Transport::Agent | Transport::Worker | Transport::Import => {
+            json!({"model": "", "provider": ""})
+        }
     };
     json!({
         "nf": {"job": job.id, "fingerprint": job.fingerprint, "nonce": nonce},

@@ -91,7 +91,7 @@ pub fn send(turn: &mut Turn<'_>, relay: Relay<'_>) -> Result<Decision<Sent>> {
     };
     let overtaken = match lease::admit(&asked)? {
         Admission::Again(attempt) if relay.kept.is_some() => return again(&relay, *attempt),
-        // A worker holds its own packet, so that none is kept here: its work is not taken by asking again.
+        // A worker holds its own packet, and an exported one is on its way: neither is taken by asking again.
         Admission::Again(attempt) if !attempt.transport.is_relay() => {
             return Err(lease::under_review(&attempt, relay.job).fix(format!(
                 "nf handoff release {} --revoke takes it back from the worker",
@@ -164,7 +164,9 @@ fn open(turn: &mut Turn<'_>, relay: Relay<'_>, overtaken: Option<&Attempt>) -> R
     course.events.append(&mut begun);
     handoff::gate_pending(&mut course, &handoff);
     let waits = match relay.transport {
-        Transport::Agent | Transport::Worker => (Some(Status::AwaitingExternal), Boundary::ExternalWait),
+        Transport::Agent | Transport::Worker | Transport::Import => {
+            (Some(Status::AwaitingExternal), Boundary::ExternalWait)
+        }
         Transport::Chat | Transport::Human => (Some(Status::AwaitingUser), Boundary::UserWait),
     };
     handoff::save(turn, &mut course, &handoff, waits, relay.bindings)?;
@@ -187,7 +189,7 @@ fn open(turn: &mut Turn<'_>, relay: Relay<'_>, overtaken: Option<&Attempt>) -> R
 fn terms(transport: Transport, gate: Option<Name>) -> Terms {
     let class = match transport {
         Transport::Human => Role::HumanReviewer,
-        Transport::Chat | Transport::Agent | Transport::Worker => Role::SemanticReviewer,
+        Transport::Chat | Transport::Agent | Transport::Worker | Transport::Import => Role::SemanticReviewer,
     };
     Terms { gate, max_attempts: lease::RELAY_MAX_ATTEMPTS, ttl_ms: lease::RELAY_TTL_MS, ..Terms::of(class) }
 }

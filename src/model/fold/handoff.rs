@@ -2,7 +2,7 @@
 
 use super::Position;
 use crate::model::event::{AttemptEnd, Event, Reply};
-use crate::model::handoff::{Attempt, AttemptState, Handoff, HandoffState};
+use crate::model::handoff::{Attempt, AttemptState, Handoff, HandoffState, Transport};
 use crate::model::id::{AttemptId, HandoffId, Id, Name};
 use crate::model::result::{ReplyClass, StoredResult};
 use crate::model::run::Run;
@@ -194,6 +194,9 @@ impl State {
         self.change(&reply.attempt, |attempt: &mut Attempt| {
             if reply.class == ReplyClass::SemanticInvalid {
                 attempt.invalid += 1;
+            }
+            if attempt.transport == Transport::Import {
+                attempt.brought = Some(reply.hash);
             }
         });
         let Some(attempt) = self.get::<Attempt>(&reply.attempt) else { return };

@@ -240,6 +240,7 @@ impl World {
             let source = world.get_session(&handoff.source_session);
             let arrival = Arrival {
                 bytes: (Hash::of(bytes), bytes.len() as u64),
+                imported: None,
                 intake: &intake,
                 candidates: if intake.is_err() { candidates(bytes) } else { Vec::new() },
                 frozen: &world.frozen(&job),
