@@ -5,7 +5,7 @@
 use base64::Engine;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::freeze::FrozenJob;
 use super::intake::{Extracted, Step};
@@ -154,28 +154,7 @@ pub fn unsealed<T: Carried>(bytes: &[u8]) -> Result<(T, Hash)> {
         fault.into_error(format!("the {what}")).fix("carry the file again, whole and unchanged")
     })?;
     let Some(map) = value.as_object_mut() else { return Err(no_such_file(what)) };
-    let format = map.get(T::MARK).and_then(Value::as_u64);
-    match format {
-        Some(FORMAT) => {}
-        Some(newer) if newer > FORMAT => {
-            return Err(Error::new(Kind::NewerFormat, format!("this {what} has format {newer}"))
-                .because(format!("this version of nf reads format {FORMAT}"))
-                .fix("update nf on this machine; the file itself is as it was"));
-        }
-        _ => {
-            let others = [
-                (Export::MARK, Export::WHAT, Export::INSTEAD),
-                (Returned::MARK, Returned::WHAT, Returned::INSTEAD),
-            ];
-            let other = others.iter().find(|(mark, ..)| *mark != T::MARK && map.contains_key(*mark));
-            let Some((_, is, instead)) = other else { return Err(no_such_file(what)) };
-            return Err(Error::new(
-                Kind::Usage,
-                format!("this is an {is}, not an {what}").replace("an result", "a result"),
-            )
-            .fix(*instead));
-        }
-    }
+    known_format::<T>(map)?;
     let stated = map.remove("hash");
     let hash = Hash::of(&canonical(&value));
     if stated.and_then(|stated| serde_json::from_value::<Hash>(stated).ok()) != Some(hash) {
@@ -187,6 +166,29 @@ pub fn unsealed<T: Carried>(bytes: &[u8]) -> Result<(T, Hash)> {
         Error::new(Kind::BadInput, format!("the {what} is none that nf wrote")).because(error.to_string())
     })?;
     Ok((document, hash))
+}
+
+/// Refuses the other of the two files, and formats that are not known here.
+fn known_format<T: Carried>(map: &Map<String, Value>) -> Result<()> {
+    let what = T::WHAT;
+    match map.get(T::MARK).and_then(Value::as_u64) {
+        Some(FORMAT) => return Ok(()),
+        Some(newer) if newer > FORMAT => {
+            return Err(Error::new(Kind::NewerFormat, format!("this {what} has format {newer}"))
+                .because(format!("this version of nf reads format {FORMAT}"))
+                .fix("update nf on this machine; the file itself is as it was"));
+        }
+        _ => {}
+    }
+    let kinds =
+        [(Export::MARK, Export::WHAT, Export::INSTEAD), (Returned::MARK, Returned::WHAT, Returned::INSTEAD)];
+    match kinds.into_iter().find(|(mark, ..)| *mark != T::MARK && map.contains_key(*mark)) {
+        Some((_, is, instead)) => {
+            Err(Error::new(Kind::Usage, format!("the {what} is wanted here, and this is the {is}"))
+                .fix(instead))
+        }
+        None => Err(no_such_file(what)),
+    }
 }
 
 fn no_such_file(what: &str) -> Error {

@@ -142,6 +142,24 @@ fn queue(documents: &mut Documents, session: &str) {
     let fourth = claimed(documents);
     documents.run(0, &["handoff", "fail", "--reason", "crash", "--nonce", &fourth.nonce], "");
     documents.run(0, &["handoff", "cancel", &handoff], "");
+    carried(documents, session);
+}
+
+/// What is carried away and back, all in one folder.
+fn carried(documents: &mut Documents, session: &str) {
+    let job = crate::harness::JOB.replace("novel/pride/ch01", "novel/pride/carried");
+    documents.project.write("carried.yaml", job);
+    let job = documents.run(0, &["freeze", "carried.yaml", "--session", session], "");
+    let job = job["data"]["job"].as_str().expect("an id").to_owned();
+    let open = ["handoff", "open", &job, "--class", "specialist", "--session", session];
+    let handoff = documents.run(0, &open, "")["data"]["handoff"].as_str().expect("an id").to_owned();
+    documents.run(0, &["export", &handoff, "--worker", "w", "--out", "export.json"], "");
+    documents.run(0, &["export", &handoff], "");
+    let packet = documents.run(0, &["packet", "--from", "export.json"], "");
+    let packet = Packet::read(packet["data"]["packet"].as_str().expect("a packet"));
+    let reply = ["reply", "--from", "export.json", "--out", "result.json"];
+    documents.run(0, &reply, &packet.verdict("accept"));
+    documents.run(0, &["import", "result.json"], "");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The one integration crate: every test runs the real binary on a real store in a folder of its own.
 
+mod carry;
 mod cases;
 mod checkpoints;
 mod claims;

@@ -25,10 +25,12 @@ enum Stage {
     Written,
     Queued,
     Claimed,
+    Carried,
 }
 
 use Stage::{
-    Answered, Asked, Claimed, Contested, Empty, Frozen, Idle, Planned, Queued, Stale, Started, Told, Written,
+    Answered, Asked, Carried, Claimed, Contested, Empty, Frozen, Idle, Planned, Queued, Stale, Started, Told,
+    Written,
 };
 
 struct Scene {
@@ -71,6 +73,9 @@ fn scene(stage: Stage) -> Scene {
     }
     if stage == Stale {
         project.nf(&["session", "move", &session, "stale"]).expect(0);
+    }
+    if stage == Carried {
+        crate::carry::answered(&project, &handoff, &["reject"]);
     }
     let checkpoint = match stage {
         Empty => String::new(),
@@ -125,6 +130,8 @@ const WRITERS: &[(Stage, &[&str])] = &[
     (Claimed, &["handoff", "release", "H", "--revoke"]),
     (Claimed, &["handoff", "fail", "--reason", "crash", "--nonce", "N"]),
     (Claimed, &["handoff", "complete", "-"]),
+    (Queued, &["export", "H", "--worker", "jane"]),
+    (Carried, &["import", "reject.json"]),
 ];
 
 /// Every other command, and why an operation key means nothing to it.

@@ -3,6 +3,7 @@
 
 mod answering;
 mod asking;
+mod carry;
 mod consuming;
 mod effect_owners;
 mod effects;
