@@ -293,7 +293,7 @@ pub struct Attempt {
     /// Replies that failed intake or binding.
     #[serde(default)]
     pub invalid: u32,
-    /// BLAKE3 of the answer that came last, where it is carried by file: the same file again says nothing new.
+    /// BLAKE3 of the file that came back last, where one is carried: the same again says nothing new.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brought: Option<Hash>,
     /// Its valid result.
