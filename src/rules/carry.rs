@@ -9,11 +9,12 @@ use serde_json::{Map, Value};
 
 use super::freeze::FrozenJob;
 use super::intake::{Extracted, Step};
+use super::sound::finished;
 use crate::error::{Error, Kind, Result};
 use crate::model::event::Prose;
 use crate::model::handoff::Transport;
 use crate::model::hash::{Hash, canonical};
-use crate::model::id::{AttemptId, HandoffId, JobId, Name, SessionId};
+use crate::model::id::{AttemptId, HandoffId, Id, JobId, Name, SessionId};
 use crate::model::job::Family;
 use crate::model::json;
 use crate::model::time::Time;
@@ -211,10 +212,19 @@ impl Export {
         let torn = |why: &str| {
             Error::new(Kind::BadInput, "the export file does not hold together").because(why.to_owned())
         };
-        let (fingerprint, digest) = export.job.digest_again();
-        if fingerprint != export.job.fingerprint || digest != export.job.job_digest {
+        let job = &export.job;
+        let (fingerprint, digest) = job.digest_again();
+        let id = digest.rsplit(':').next().and_then(|hex| hex.parse::<Hash>().ok());
+        let id = id.map(|hash| JobId::from_bytes(hash.bytes()));
+        if fingerprint != job.fingerprint || digest != job.job_digest || id.as_ref() != Some(&job.id) {
             return Err(torn("its job is not the one that its digest names"));
         }
+        // No freeze has looked at it on this machine: a schema is used only once it is known to be sound.
+        let rule = job.verdict_rule();
+        if rule.is_some() != job.question.verdict.is_some() {
+            return Err(torn("its verdict rule is none"));
+        }
+        finished(Self::WHAT, &job.question.output, rule.as_ref(), &job.question.evidence)?;
         let wanted: Vec<Hash> = export.job.artifacts().iter().map(|artifact| artifact.hash).collect();
         let there = export.contents().map(|contents| contents.iter().map(|bytes| Hash::of(bytes)).collect());
         if there != Some(wanted) {
