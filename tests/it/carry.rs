@@ -1,6 +1,6 @@
 //! Work that is carried to an empty machine and back: exported, answered where there is no store, imported
-//! twice, bound once and consumed once; and all that can go wrong on the way. `NF_TEST_CARRY_KILLS` (24) kills in
-//! all, `NF_TEST_SEED` repeats the draws.
+//! twice, bound once and consumed once; and all that can go wrong on the way. `NF_TEST_CARRY_KILLS` (24) is
+//! the number of kills, `NF_TEST_SEED` repeats the draws.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
