@@ -38,6 +38,8 @@ pub const NAMES: [&str; 13] = [
 /// What an answer claims, read from a reply or from a stored result.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Claim {
+    /// The handoff it names, where it answers no question.
+    pub handoff: Option<String>,
     /// The job it names.
     pub job: String,
     /// The fingerprint it names.
@@ -70,12 +72,18 @@ impl Claim {
         let mut claim = Self { whole: value.clone(), ..Self::default() };
         claim.unknown(value, "", &["nf", "worker", "status", "reason", "scope", "output"]);
         let nf = value.get("nf").unwrap_or(&Value::Null);
-        claim.unknown(nf, "/nf", &["job", "fingerprint", "nonce"]);
-        for key in ["job", "fingerprint", "nonce"] {
+        // The answer to a question names it; what is no question is named by its handoff.
+        let known: &[&str] = match nf.get("handoff") {
+            Some(_) => &["handoff", "nonce"],
+            None => &["job", "fingerprint", "nonce"],
+        };
+        claim.unknown(nf, "/nf", known);
+        for key in known {
             if nf.get(key).is_none() {
                 claim.faults.push(format!("/nf/{key} is missing"));
             }
         }
+        claim.handoff = claim.text(nf, "/nf", "handoff");
         claim.job = claim.text(nf, "/nf", "job").unwrap_or_default();
         claim.fingerprint = claim.text(nf, "/nf", "fingerprint").unwrap_or_default();
         claim.nonce = claim.text(nf, "/nf", "nonce").unwrap_or_default();
@@ -146,6 +154,7 @@ impl Claim {
     pub fn stored(result: &StoredResult, body: &Value) -> Self {
         let text = |key: &str| body.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let mut claim = Self {
+            handoff: body.get("handoff").and_then(Value::as_str).map(str::to_owned),
             job: text("job"),
             fingerprint: text("fingerprint"),
             completed: text("status") == "completed",
@@ -157,15 +166,22 @@ impl Claim {
             whole: body.clone(),
             ..Self::default()
         };
-        claim.unknown(body, "", &["job", "fingerprint", "status", "output"]);
+        let known: &[&str] = match claim.handoff {
+            Some(_) => &["handoff", "status", "output"],
+            None => &["job", "fingerprint", "status", "output"],
+        };
+        claim.unknown(body, "", known);
         claim
     }
 
-    /// The canonical bytes of the result: `{job, fingerprint, status, output}`.
+    /// The canonical bytes of the result: `{job, fingerprint, status, output}`, or with `handoff` in place of
+    /// job and fingerprint.
     pub fn body_bytes(&self) -> Vec<u8> {
         let status = if self.completed { "completed" } else { "cannot_judge" };
-        let mut body =
-            serde_json::json!({"job": self.job, "fingerprint": self.fingerprint, "status": status});
+        let mut body = match &self.handoff {
+            Some(handoff) => serde_json::json!({"handoff": handoff, "status": status}),
+            None => serde_json::json!({"job": self.job, "fingerprint": self.fingerprint, "status": status}),
+        };
         if let (Some(output), Some(map)) = (&self.output, body.as_object_mut()) {
             map.insert("output".to_owned(), output.clone());
         }
@@ -189,8 +205,8 @@ impl Claim {
 pub struct Against<'a> {
     /// The frozen job, from its blob.
     pub frozen: &'a FrozenJob,
-    /// The job, from the log.
-    pub job: &'a Job,
+    /// The job, from the log, where there is one.
+    pub job: Option<&'a Job>,
     /// The attempt.
     pub attempt: &'a Attempt,
     /// Whether the attempt may speak: it is the current one, or this very result is its answer.
@@ -202,31 +218,17 @@ pub struct Against<'a> {
 /// Runs all thirteen checks.
 pub fn bind(claim: &Claim, against: &Against<'_>) -> Vec<Check> {
     let frozen = against.frozen;
-    let (fingerprint, digest) = frozen.digest_again();
-    let stored_subject = against.job.subject.as_str();
     let judged = |check: &str, run: &dyn Fn(&Value) -> Check| match &claim.output {
         Some(output) if claim.completed => run(output),
         None if claim.completed => Check::new(check, false, "an output", "none"),
         _ => Check::not_asked(check),
     };
+    let asked = identity(claim, against);
     vec![
         Check::new("form", claim.faults.is_empty(), "the return form", or(&claim.faults, "the return form")),
-        Check::equal(
-            "job",
-            format!("{} {stored_subject}", against.job.id),
-            format!("{} {}", claim.job, frozen.question.subject),
-        ),
-        Check::new(
-            "fingerprint",
-            claim.fingerprint == against.job.fingerprint && fingerprint == against.job.fingerprint,
-            &*against.job.fingerprint,
-            if fingerprint == against.job.fingerprint {
-                claim.fingerprint.clone()
-            } else {
-                fingerprint.clone()
-            },
-        ),
-        Check::equal("job_digest", against.job.job_digest.clone(), digest),
+        asked.0,
+        asked.1,
+        asked.2,
         against.attempt_check.clone(),
         judged("schema", &|output| schema_check(&frozen.question.output, output)),
         match frozen.verdict_rule() {
@@ -249,6 +251,32 @@ pub fn bind(claim: &Claim, against: &Against<'_>) -> Vec<Check> {
         independence_check(against),
         model_check(claim, &frozen.execution.models),
     ]
+}
+
+/// Whether an answer names what was asked: `job`, `fingerprint` and `job_digest`.
+fn identity(claim: &Claim, against: &Against<'_>) -> (Check, Check, Check) {
+    let Some(job) = against.job else {
+        let named = claim.handoff.clone().unwrap_or_else(|| format!("job {}", claim.job));
+        let own = Check::equal("job", against.attempt.handoff.to_string(), named);
+        return (own, Check::not_asked("fingerprint"), Check::not_asked("job_digest"));
+    };
+    let (fingerprint, digest) = against.frozen.digest_again();
+    let sound = fingerprint == job.fingerprint;
+    let named = claim.handoff.as_ref().map(|handoff| format!("handoff {handoff}"));
+    (
+        Check::equal(
+            "job",
+            format!("{} {}", job.id, job.subject),
+            named.unwrap_or_else(|| format!("{} {}", claim.job, against.frozen.question.subject)),
+        ),
+        Check::new(
+            "fingerprint",
+            claim.fingerprint == job.fingerprint && sound,
+            &*job.fingerprint,
+            if sound { claim.fingerprint.clone() } else { fingerprint },
+        ),
+        Check::equal("job_digest", job.job_digest.clone(), digest),
+    )
 }
 
 fn or(list: &[String], otherwise: &str) -> String {

@@ -33,6 +33,7 @@ pub mod schema;
 pub mod secret;
 pub mod session;
 pub mod sound;
+pub mod task;
 
 #[cfg(test)]
 mod tests;

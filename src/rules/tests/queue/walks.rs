@@ -215,7 +215,12 @@ impl Walk {
     fn won(&mut self, at: usize, claimed: Claimed, secret: Secret) {
         self.model.begin(at, false);
         assert_eq!(Some(claimed.number), self.model.attempts.last().map(|attempt| attempt.number));
-        self.attempts.push((claimed.attempt, claimed.job, secret.nonce, Transport::Worker));
+        self.attempts.push((
+            claimed.attempt,
+            claimed.job.expect("a question"),
+            secret.nonce,
+            Transport::Worker,
+        ));
     }
 
     fn sends(&mut self, step: Step) {
@@ -237,9 +242,10 @@ impl Walk {
     fn answers(&mut self, step: Step, at: usize) {
         let verdict = ["accept", "accept", "reject", "perhaps"][usize::from(step.2) % 4];
         let want = self.model.answer(at, verdict);
-        let (_, job, nonce, transport) = self.attempts[at].clone();
+        let (attempt, job, nonce, transport) = self.attempts[at].clone();
+        let attempt: Attempt = self.world.state.get(&attempt).unwrap();
         let job: Job = self.world.state.get(&job).unwrap();
-        let mut value = blank(&self.world.frozen(&job), &nonce, transport);
+        let mut value = blank(&self.world.frozen(&job), &attempt.handoff, &nonce, transport);
         value["worker"] = json!({"provider": "peer", "model": "m1"});
         value["output"] = json!({"verdict": verdict, "evidence": ["line one"]});
         let (_, got) = said(self.world.reply(&value), |bound| bound.duplicate);
