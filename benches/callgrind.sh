@@ -64,7 +64,9 @@ queue() {
     [ ! -d "$folder/$name" ] || return 0
     echo "making $name" >&2
     memory=$(mktemp -d /dev/shm/queue.XXXXXX)
-    cp -r "$here/../examples/manuscript" "$here/../examples/review.yaml" "$memory/"
+    cp -r "$here/../examples/manuscript" "$memory/"
+    # Any family may answer, programs too.
+    sed '/^  families:/d' "$here/../examples/review.yaml" > "$memory/review.yaml"
     (
         cd "$memory"
         "$NF" init -q > /dev/null

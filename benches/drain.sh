@@ -31,7 +31,8 @@ cp -r "$here/../examples/manuscript" "$memory/"
 cd "$memory"
 "$NF" init -q > /dev/null
 for ((number = 1; number <= handoffs; number++)); do
-    sed "s|^subject: .*|subject: bench/q$number|" "$here/../examples/review.yaml" > job.yaml
+    # Any family may answer, programs too.
+    sed "s|^subject: .*|subject: bench/q$number|; /^  families:/d" "$here/../examples/review.yaml" > job.yaml
     session=$("$NF" start --resource "bench/q$number" --task review -q)
     job=$("$NF" freeze job.yaml --session "$session" -q)
     "$NF" handoff open "$job" --class semantic_reviewer --session "$session" -q > /dev/null
