@@ -66,8 +66,9 @@ fn at_once(workers: usize, times: usize, act: impl Fn(usize) -> bool + Sync) -> 
         for worker in 0..workers {
             let (left, done, act) = (&left, &done, &act);
             scope.spawn(move || {
-                let next = || left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
-                while next().is_ok() && act(worker) {
+                let fewer = |left: usize| left.checked_sub(1);
+                let next = || left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, fewer).is_ok();
+                while next() && act(worker) {
                     done.fetch_add(1, Ordering::SeqCst);
                 }
             });
@@ -100,6 +101,7 @@ fn main() -> ExitCode {
     assert!(drained > 0, "the queue was empty");
     let (ratio, rate) = (ratios[ratios.len() / 2], rates[rates.len() / 2]);
     let missed = if ratio < AIM { format!("; short of {AIM}") } else { String::new() };
-    println!("\n{drained} handoffs by {workers} workers: {rate:.0} commands a second, {ratio:.2} × floor{missed}");
+    println!("\n{drained} handoffs by {workers} workers:");
+    println!("{rate:.0} commands a second, {ratio:.2} × floor{missed}");
     ExitCode::from(u8::from(ratio < AIM))
 }
