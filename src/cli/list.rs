@@ -19,6 +19,7 @@ use crate::rules::members::nearest;
 
 use named::CAPABILITY;
 
+mod columns;
 pub mod named;
 
 /// Objects on a page, where no other number is asked for.
@@ -73,7 +74,7 @@ impl Report for ListReport {
         if self.items.is_empty() {
             return String::new();
         }
-        let columns = columns(&self.kind);
+        let columns = columns::columns(&self.kind);
         let moment = |text: &str| Some(when(text.parse().ok()?, self.now?));
         let cell = |item: &Value, pointer: &str| match item.pointer(pointer) {
             Some(Value::String(text)) if pointer.ends_with("_at") || pointer == "/at" => {
@@ -94,85 +95,6 @@ impl Report for ListReport {
 
     fn next(&self) -> Option<String> {
         self.next.map(|token| format!("{} --after {token}", self.command))
-    }
-}
-
-fn columns(kind: &str) -> &'static [(&'static str, &'static str)] {
-    match kind {
-        "session" => &[
-            ("ID", "/id"),
-            ("STATUS", "/status"),
-            ("ROLE", "/role"),
-            ("RESOURCE", "/resource"),
-            ("TASK", "/task_mode"),
-            ("UPDATED", "/updated_at"),
-        ],
-        "run" => &[
-            ("ID", "/id"),
-            ("STATUS", "/status"),
-            ("SESSION", "/session"),
-            ("CURSOR", "/cursor"),
-            ("STARTED", "/started_at"),
-        ],
-        "checkpoint" => &[
-            ("ID", "/id"),
-            ("BOUNDARY", "/boundary"),
-            ("SESSION", "/session"),
-            ("CURSOR", "/cursor"),
-            ("AT", "/at"),
-        ],
-        "job" => &[
-            ("ID", "/id"),
-            ("KIND", "/kind"),
-            ("SUBJECT", "/subject"),
-            ("BYTES", "/bytes"),
-            ("FROZEN", "/frozen_at"),
-        ],
-        "handoff" => &[
-            ("ID", "/id"),
-            ("STATE", "/state"),
-            ("JOB", "/job"),
-            ("GATE", "/gate"),
-            ("OPENED", "/opened_at"),
-        ],
-        "attempt" => &[
-            ("ID", "/id"),
-            ("STATE", "/state"),
-            ("NUMBER", "/number"),
-            ("HANDOFF", "/handoff"),
-            ("TRANSPORT", "/transport"),
-            ("CLAIMED", "/claimed_at"),
-        ],
-        "result" => &[
-            ("ID", "/id"),
-            ("STANDING", "/checked/standing"),
-            ("VERDICT", "/checked/verdict/value"),
-            ("JOB", "/job"),
-            ("STORED", "/stored_at"),
-        ],
-        CAPABILITY => named::COLUMNS,
-        "event" => &[
-            ("ID", "/id"),
-            ("TYPE", "/type"),
-            ("KEY", "/key"),
-            ("RESOURCE", "/resource"),
-            ("RECEIVED", "/received_at"),
-        ],
-        "receipt" => &[
-            ("ID", "/id"),
-            ("CONSUMER", "/consumer"),
-            ("SOURCE", "/source"),
-            ("OUTCOME", "/outcome/value"),
-            ("AT", "/at"),
-        ],
-        "effect" => &[
-            ("ID", "/id"),
-            ("STATE", "/state"),
-            ("KEY", "/key"),
-            ("PATH", "/path"),
-            ("PLANNED", "/planned_at"),
-        ],
-        _ => &[("ID", "/id")],
     }
 }
 

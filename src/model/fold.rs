@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::event::{Event, Record};
 use super::id::{Id, JobId, Name, RunId, SessionId};
-use super::job::Job;
+use super::job::{Job, Place};
 use super::result::{Answer, History, Judgement, Shared, Standing, StoredResult};
 use super::run::{Gate, Run, RunStatus};
 use super::session::Session;
@@ -81,17 +81,7 @@ impl State {
                 self.listed(job, job.frozen_by.first(), Some(&job.subject), at);
             }
             Event::JobFrozenAgain { job, session, places } => {
-                let mut known = true;
-                self.change(job, |job: &mut Job| {
-                    job.places.clone_from(places);
-                    if let Some(session) = session.as_ref().filter(|id| !job.frozen_by.contains(id)) {
-                        job.frozen_by.push(session.clone());
-                        known = false;
-                    }
-                });
-                if let (false, Some(session)) = (known, session) {
-                    self.member(session, "job", job.as_str(), at);
-                }
+                self.frozen_again(job, session.as_ref(), places, at);
             }
             Event::HandoffOpened { .. }
             | Event::HandoffClaimed { .. }
@@ -115,6 +105,20 @@ impl State {
             | Event::EffectCleared { .. } => self.effect_event(event, at),
             Event::ConflictRefused { .. } => self.meta.conflicts += 1,
             Event::CapabilityObserved { capability } => self.capability_observed(capability, at.place),
+        }
+    }
+
+    fn frozen_again(&mut self, job: &JobId, session: Option<&SessionId>, places: &[Place], at: Position) {
+        let mut known = true;
+        self.change(job, |job: &mut Job| {
+            job.places = places.to_vec();
+            if let Some(session) = session.filter(|id| !job.frozen_by.contains(id)) {
+                job.frozen_by.push(session.clone());
+                known = false;
+            }
+        });
+        if let (false, Some(session)) = (known, session) {
+            self.member(session, "job", job.as_str(), at);
         }
     }
 

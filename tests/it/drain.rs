@@ -1,6 +1,6 @@
-//! Several workers empty a queue through real processes: nothing is claimed twice, nothing is lost, also where
-//! they are killed at random moments. `NF_TEST_DRAIN` (160) handoffs, `NF_TEST_DRAIN_KILLED` (24) of them under
-//! kills, `NF_TEST_SEED` repeats the draws.
+//! Several workers empty a queue through real processes: nothing is claimed twice, nothing is lost, also
+//! where they are killed at random moments. `NF_TEST_DRAIN` (160) handoffs, `NF_TEST_DRAIN_KILLED` (24) of
+//! them under kills, `NF_TEST_SEED` repeats the draws.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Stdio;
