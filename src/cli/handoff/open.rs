@@ -149,7 +149,8 @@ impl Open {
         let request = ctx.request(
             "handoff open",
             json!({
-                "job": self.job, "task": given.as_ref().map(Given::facts), "context": self.task.context, "class": self.class, "gate": self.gate, "wait": self.wait,
+                "job": self.job, "task": given.as_ref().map(Given::facts), "context": self.task.context,
+                "class": self.class, "gate": self.gate, "wait": self.wait,
                 "priority": self.priority, "not_before": self.not_before, "run": ctx.global.run,
                 "max_attempts": self.max_attempts, "ttl_ms": self.ttl,
             }),

@@ -51,10 +51,12 @@ pub struct Given {
 impl Given {
     /// What tells one request from another.
     pub fn facts(&self) -> Value {
+        let artifacts: Vec<_> =
+            self.artifacts.iter().map(|artifact| (&artifact.name, &artifact.path)).collect();
         serde_json::json!({
             "instructions": Hash::of(self.instructions.as_bytes()),
             "returns": self.returns,
-            "artifacts": self.artifacts.iter().map(|artifact| (&artifact.name, &artifact.path)).collect::<Vec<_>>(),
+            "artifacts": artifacts,
             "scope": self.scope,
         })
     }

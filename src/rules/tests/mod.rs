@@ -11,6 +11,7 @@ mod freezing;
 mod queue;
 mod resuming;
 mod routing;
+mod tasks;
 
 use std::collections::BTreeMap;
 
