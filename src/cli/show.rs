@@ -239,7 +239,7 @@ fn explain(opened: &Opened, state: &State, kind: IdKind, report: &mut ShowReport
         }
         IdKind::HandoffId => {
             let handoff: Handoff = find(state, &report.id)?;
-            report.history = Some(state.history(&handoff.fingerprint));
+            report.history = Some(state.history(handoff.question()));
             if let Some(attempt) = handoff.attempt.as_ref().and_then(|id| state.get::<Attempt>(id)) {
                 report.remarks.push(format!(
                     "newest attempt {} (number {}) is {}",
@@ -252,7 +252,7 @@ fn explain(opened: &Opened, state: &State, kind: IdKind, report: &mut ShowReport
             let evidence = load::evidence(&opened.store, state, result)?;
             report.grounds = evidence.grounds();
             report.output = evidence.body.get("output").cloned();
-            report.history = Some(state.history(&evidence.result.fingerprint));
+            report.history = Some(state.history(evidence.result.question()));
         }
         IdKind::EventId => {
             let event: ExternalEvent = find(state, &report.id)?;

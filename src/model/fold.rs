@@ -170,7 +170,7 @@ impl State {
             Event::ResultStored { result } => {
                 self.tables.put(entity_key(result.id.as_str()), result);
                 self.listed(result, Some(&result.provenance.source_session), None, at);
-                self.about(&result.job, result, at);
+                self.about(result.job.as_ref(), result, at);
                 self.tables.put(Key::new(Table::Answer).text(&result.blob.hex()), &result.id);
             }
             Event::ResultChecked { result, checked } => {
@@ -196,14 +196,14 @@ impl State {
             model: result.provenance.model_served.clone(),
             standing: checked.standing,
         };
-        self.told(&result.fingerprint, |history| history.answers.push(answer));
+        self.told(result.question(), |history| history.answers.push(answer));
         if checked.standing == Standing::Surplus {
             return;
         }
-        let Some(job) = self.get::<Job>(&result.job) else { return };
+        let Some(job) = result.job.as_ref().and_then(|id| self.get::<Job>(id)) else { return };
         let mut judgement = Judgement {
-            fingerprint: result.fingerprint.clone(),
-            job: result.job.clone(),
+            fingerprint: job.fingerprint.clone(),
+            job: job.id.clone(),
             result: result.id.clone(),
             verdict: checked.verdict.value.clone(),
             shares: Shared::Subject,
@@ -236,7 +236,8 @@ impl State {
         }
     }
 
-    fn about<T: Entity>(&mut self, job: &JobId, entity: &T, at: Position) {
+    fn about<T: Entity>(&mut self, job: Option<&JobId>, entity: &T, at: Position) {
+        let Some(job) = job else { return };
         let key = Key::new(Table::Job).text(job.as_str()).text(T::Id::KIND.word()).number(at.place);
         self.tables.put(key, &Row { id: entity.id().as_str().to_owned(), place: at.place });
     }

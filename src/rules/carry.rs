@@ -69,6 +69,8 @@ pub struct Export {
     pub expires_at: Time,
     /// The packet, in the family's own form.
     pub packet: String,
+    /// What is listed for the worker besides the packet, by name.
+    pub context: Vec<Name>,
     /// The frozen question and its terms.
     pub job: FrozenJob,
     /// The bytes of its artifacts.
@@ -216,7 +218,8 @@ impl Export {
         let (fingerprint, digest) = job.digest_again();
         let id = digest.rsplit(':').next().and_then(|hex| hex.parse::<Hash>().ok());
         let id = id.map(|hash| JobId::from_bytes(hash.bytes()));
-        if fingerprint != job.fingerprint || digest != job.job_digest || id.as_ref() != Some(&job.id) {
+        let named = (job.fingerprint.as_ref(), job.job_digest.as_ref(), job.id.as_ref());
+        if id.is_none() || named != (Some(&fingerprint), Some(&digest), id.as_ref()) {
             return Err(torn("its job is not the one that its digest names"));
         }
         // No freeze has looked at it on this machine: a schema is used only once it is known to be sound.
@@ -244,6 +247,15 @@ impl Export {
             _ => None,
         };
         self.artifacts.iter().map(decode).collect()
+    }
+
+    /// The id of its job.
+    ///
+    /// # Errors
+    /// `bad_input` for work that is no frozen question, which no export is.
+    pub fn job_id(&self) -> Result<JobId> {
+        let none = || Error::new(Kind::BadInput, "the export file holds no frozen question");
+        self.job.id.clone().ok_or_else(none)
     }
 
     /// The form that its packet has.

@@ -34,6 +34,7 @@ pub mod schema;
 pub mod secret;
 pub mod session;
 pub mod sound;
+pub mod task;
 
 #[cfg(test)]
 mod tests;

@@ -43,5 +43,6 @@ mod resume;
 mod routes;
 mod streams;
 mod suites;
+mod tasks;
 mod tidy;
 mod verify;

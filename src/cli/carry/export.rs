@@ -18,7 +18,7 @@ use crate::model::session::Session;
 use crate::model::time::parse_millis;
 use crate::rules::attempt::Asking;
 use crate::rules::carry::Export;
-use crate::rules::carry::export::{Exported, Exporting, export, is_whole};
+use crate::rules::carry::export::{Exported, Exporting, export, is_whole, no_question};
 use crate::store::Gathered;
 
 /// Claim a handoff as a file, to be answered where there is no store
@@ -122,7 +122,7 @@ impl ExportCommand {
 
     fn decide(&self, opened: &Opened, turn: &mut Turn<'_>) -> Result<Decision<Exported>> {
         let handoff: Handoff = find(turn.state, &self.handoff)?;
-        let job: Job = get(turn.state, &handoff.job)?;
+        let job: Job = get(turn.state, handoff.job.as_ref().ok_or_else(|| no_question(&handoff))?)?;
         let source: Session = get(turn.state, &handoff.source_session)?;
         let frozen = load::frozen(&opened.store, &job)?;
         let artifacts = load::artifacts(&opened.store, &frozen)?;

@@ -134,9 +134,9 @@ pub fn packet(ctx: &Context, from: &Path, form: Option<Transport>, out: Option<&
     }
     let packet = Some(text).filter(|_| out.is_none());
     Ok(Done::of(&FarPacket {
+        job: export.job_id()?,
         handoff: export.handoff,
         attempt: export.attempt,
-        job: export.job.id,
         form,
         expires_at: export.expires_at,
         packet,

@@ -73,7 +73,7 @@ pub fn known(file: &Returned, state: &State) -> Result<()> {
 /// `mismatched_references`.
 pub fn same_attempt(file: &Returned, attempt: &Attempt) -> Result<()> {
     let named: (_, &HandoffId, &JobId) = (&file.attempt, &file.handoff, &file.job);
-    if named == (&attempt.id, &attempt.handoff, &attempt.job) {
+    if attempt.job.as_ref().is_some_and(|job| named == (&attempt.id, &attempt.handoff, job)) {
         return Ok(());
     }
     Err(Error::new(Kind::MismatchedReferences, "the result file names another attempt than its answer")

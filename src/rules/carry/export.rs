@@ -43,7 +43,7 @@ pub struct Exported {
     /// Its number within the handoff.
     pub number: u32,
     /// The job.
-    pub job: JobId,
+    pub job: Option<JobId>,
     /// The gate that the answer moves.
     pub gate: Name,
     /// The family that is to answer.
@@ -76,8 +76,11 @@ pub fn export(
     exporting: Exporting<'_>,
     asking: &Asking<'_>,
 ) -> Result<Decision<Exported>> {
+    if exporting.handoff.job.is_none() {
+        return Err(no_question(exporting.handoff));
+    }
     if let Some(attempt) = open(turn, exporting.handoff) {
-        return again(turn, &exporting, &attempt);
+        return again(&exporting, &attempt);
     }
     let family = exporting.family.unwrap_or_else(|| Transport::Import.family());
     let worker = exporting.worker.clone().ok_or_else(|| {
@@ -118,24 +121,29 @@ pub fn export(
     Ok(Decision { events, packet: Some((attempt.id, text)), outcome })
 }
 
+/// The refusal of work whose parts far away could not be told from made-up ones by any digest.
+pub fn no_question(handoff: &Handoff) -> Error {
+    Error::new(Kind::Usage, format!("handoff {} is no frozen question", handoff.id))
+        .because("only a frozen job has the digests by which it is known far away")
+        .fix("nf handoff claim takes it here; nf freeze FILE makes a question that can be exported")
+}
+
 /// The handoff's exported attempt that is still protected; one whose question has its answer is not shown.
 fn open(turn: &Turn<'_>, handoff: &Handoff) -> Option<Attempt> {
     let attempt: Attempt = turn.state.get(handoff.attempt.as_ref()?)?;
-    let job: Job = turn.state.get(&handoff.job)?;
+    let job: Job = turn.state.get(handoff.job.as_ref()?)?;
     let live = attempt.state == AttemptState::Active
         && attempt.transport == Transport::Import
         && !attempt.lapsed
         && !lease::has_expired(&attempt.lease, &turn.now)
         && lease::may_answer(&attempt, handoff).is_ok();
-    let closed = lease::closing(&turn.state.history(&handoff.fingerprint), &job).is_some();
+    let closed = turn.state.history(handoff.question()).closing(Some(&job.execution)).is_some();
     (live && !closed).then_some(attempt)
 }
 
-fn again(turn: &Turn<'_>, exporting: &Exporting<'_>, attempt: &Attempt) -> Result<Decision<Exported>> {
+fn again(exporting: &Exporting<'_>, attempt: &Attempt) -> Result<Decision<Exported>> {
     let out = |why: &str| {
-        let job: Option<Job> = turn.state.get(&attempt.job);
-        let job = job.map_or_else(|| attempt.job.to_string(), |job| job.id.to_string());
-        Error::new(Kind::UnderReview, format!("job {job} is out as export {}", attempt.id))
+        Error::new(Kind::UnderReview, format!("handoff {} is out as export {}", attempt.handoff, attempt.id))
             .because(why.to_owned())
             .fix(format!("nf handoff release {} --revoke takes it back", attempt.handoff))
             .details(serde_json::json!({"attempt": attempt.id, "handoff": attempt.handoff}))
@@ -191,6 +199,7 @@ fn file(
         nonce,
         expires_at: attempt.lease.expires_at(),
         packet,
+        context: exporting.handoff.context.clone(),
         job: asking.frozen.clone(),
         artifacts: pairs.map(|(artifact, bytes)| content(&artifact.name, bytes)).collect(),
     });

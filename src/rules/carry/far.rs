@@ -40,6 +40,7 @@ pub fn printed(export: &Export, wished: Option<Transport>) -> Result<(Transport,
         handoff: &export.handoff,
         nonce: &export.nonce,
         source: &export.source,
+        context: &export.context,
     };
     Ok((form, packet::render(&packet, form)))
 }
@@ -63,15 +64,16 @@ pub struct Taken {
 /// `semantic_invalid`, as `reply` would say it.
 pub fn take(export: &Export, hash: Hash, bytes: &[u8], version: &str) -> Result<Taken> {
     let forms = [export.form(), Transport::Chat, Transport::Agent];
-    let blanks = forms.map(|form| canonical(&blank(&export.job, &export.nonce, form)));
+    let blanks = forms.map(|form| canonical(&blank(&export.job, &export.handoff, &export.nonce, form)));
     let is_blank = |value: &Value| blanks.contains(&canonical(value));
     let extracted = extract(bytes, &is_blank).map_err(|fault| intake_error(&fault))?;
     let claim = Claim { imported: true, ..Claim::read(&extracted.value) };
     let attempt = attempt(export);
     let frozen = Frozen { job: export.job.clone(), places: Vec::new(), bytes: 0 };
+    let job = frozen.entity(None, None, export.expires_at)?;
     let against = Against {
         frozen: &export.job,
-        job: &frozen.entity(None, None, export.expires_at)?,
+        job: Some(&job),
         attempt: &attempt,
         attempt_check: Check::new(
             "attempt",
@@ -87,7 +89,7 @@ pub fn take(export: &Export, hash: Hash, bytes: &[u8], version: &str) -> Result<
     };
     let checks = binding::bind(&claim, &against);
     if !failed(&checks).is_empty() {
-        return Err(binding_error(&export.job.id, checks));
+        return Err(binding_error(&format!("job {}", export.job_id()?), checks));
     }
     let output = claim.output.as_ref().filter(|_| claim.completed);
     let verdict = output.and_then(|output| binding::verdict(&export.job, output));
@@ -97,7 +99,7 @@ pub fn take(export: &Export, hash: Hash, bytes: &[u8], version: &str) -> Result<
         store: export.store.clone(),
         handoff: export.handoff.clone(),
         attempt: export.attempt.clone(),
-        job: export.job.id.clone(),
+        job: export.job_id()?,
         export: hash,
         pasted: Prose { bytes: bytes.len() as u64, hash: Hash::of(bytes) },
         steps: extracted.steps,

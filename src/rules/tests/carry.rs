@@ -14,7 +14,7 @@ use crate::rules::binding::LEFT;
 use crate::rules::carry::export::{Exported, Exporting, export};
 use crate::rules::carry::far::{printed, take};
 use crate::rules::carry::{Export, Returned, sealed};
-use crate::rules::handoff::{self, Opening, Terms};
+use crate::rules::handoff::{self, Opening, Terms, Work};
 use crate::rules::lease::{MAX_INVALID, RELAY_TTL_MS};
 
 const STORE: &str = "01234567890123456789abcdef";
@@ -33,7 +33,7 @@ impl World {
             active: Vec::new(),
             history,
             session,
-            job: &job,
+            work: Work::Question(&job),
             terms: Terms::of(Role::SemanticReviewer),
             wait: false,
         };
@@ -42,8 +42,7 @@ impl World {
 
     fn export(&mut self, id: &HandoffId, worker: Option<&str>, family: Option<Family>) -> Result<Exported> {
         let handoff: Handoff = self.state.get(id).unwrap();
-        let job: Job = self.state.get(&handoff.job).unwrap();
-        let (source, frozen) = (self.get_session(&handoff.source_session), self.frozen(&job));
+        let (source, frozen) = (self.get_session(&handoff.source_session), self.asked(&handoff));
         let artifacts: Vec<Vec<u8>> =
             frozen.artifacts().iter().map(|artifact| self.blobs[&artifact.hash].clone()).collect();
         let kept = handoff.attempt.as_ref().and_then(|id| self.packets.get(&id.to_string()).cloned());
@@ -73,7 +72,7 @@ impl World {
         let attempt: Attempt = self.state.get(&returned.attempt).expect("a known attempt");
         self.act(|turn, world| {
             let handoff: Handoff = world.state.get(&attempt.handoff).unwrap();
-            let job: Job = world.state.get(&attempt.job).unwrap();
+            let job = attempt.job.as_ref().and_then(|id| world.state.get::<Job>(id));
             let source = world.get_session(&handoff.source_session);
             let hash = Hash::of(file.as_bytes());
             let imported = crate::model::result::Imported {
@@ -87,8 +86,8 @@ impl World {
                 imported: Some(imported),
                 intake: &intake,
                 candidates: Vec::new(),
-                frozen: &world.frozen(&job),
-                history: world.state.history(&job.fingerprint),
+                frozen: &world.asked(&handoff),
+                history: world.state.history(attempt.question()),
                 job,
                 ancestors: Vec::new(),
                 worker: world.get_session(&attempt.worker_session),
@@ -105,7 +104,7 @@ impl World {
 
 /// A filled-in form, as its family asks for it.
 fn filled(export: &Export, verdict: &str) -> Value {
-    let mut value = blank(&export.job, &export.nonce, export.form());
+    let mut value = blank(&export.job, &export.handoff, &export.nonce, export.form());
     value["worker"] = match export.family {
         Family::Human => json!({"name": "Jane"}),
         _ => json!({"provider": "peer", "model": "m1"}),
@@ -209,7 +208,7 @@ fn far_away_all_is_checked_that_needs_no_store_and_the_rest_is_said_to_be_left()
         let failed = error.details["failed"].as_array().unwrap().clone();
         assert!(failed.contains(&json!(check)), "{check}: {failed:?}");
     }
-    let blank = blank(&export.job, &export.nonce, export.form()).to_string();
+    let blank = blank(&export.job, &export.handoff, &export.nonce, export.form()).to_string();
     let error = take(&export, hash, blank.as_bytes(), "0.1.0").unwrap_err();
     assert_eq!(error.details["reason"], "form_not_filled_in");
 }
@@ -260,7 +259,7 @@ fn an_answer_comes_home_is_bound_once_and_says_where_it_came_from() {
 }
 
 fn out_fingerprint(world: &World, out: &Exported) -> String {
-    world.state.get::<Job>(&out.job).unwrap().fingerprint
+    world.state.get::<Job>(out.job.as_ref().unwrap()).unwrap().fingerprint
 }
 
 /// Another answer to an export, taken far away where nobody knows that it has one.
@@ -323,7 +322,7 @@ fn a_second_valid_answer_to_the_question_is_surplus() {
     let (mut world, handoff, file) = exported(JOB);
     let export = read(&file);
     let asked: Handoff = world.state.get(&handoff).unwrap();
-    let job: Job = world.state.get(&asked.job).unwrap();
+    let job: Job = world.state.get(asked.job.as_ref().unwrap()).unwrap();
     world.pass(RELAY_TTL_MS);
     let other = world.start();
     let sent = world.packet(&other, &job, Transport::Chat).unwrap();

@@ -37,13 +37,15 @@ fn a_file_that_is_cut_edited_newer_or_the_other_one_is_refused_for_what_it_is() 
     };
     assert_eq!(resealed(&|_| {}), None);
     assert_eq!(resealed(&|forged| forged.job.question.kind.push('x')), Some(Kind::BadInput));
+    assert_eq!(resealed(&|forged| forged.job.id = None), Some(Kind::BadInput));
     // Also where its job is given a digest of its own: a schema that leads elsewhere is never compiled.
     let reframed = |change: &dyn Fn(&mut Question)| {
         resealed(&|forged| {
             change(&mut forged.job.question);
-            (forged.job.fingerprint, forged.job.job_digest) = forged.job.digest_again();
-            let hash: Hash = forged.job.job_digest.rsplit(':').next().unwrap().parse().unwrap();
-            forged.job.id = JobId::from_bytes(hash.bytes());
+            let (fingerprint, digest) = forged.job.digest_again();
+            let hash: Hash = digest.rsplit(':').next().unwrap().parse().unwrap();
+            forged.job.id = Some(JobId::from_bytes(hash.bytes()));
+            (forged.job.fingerprint, forged.job.job_digest) = (Some(fingerprint), Some(digest));
         })
     };
     assert_eq!(reframed(&|question| question.kind.push('x')), None);
@@ -51,7 +53,7 @@ fn a_file_that_is_cut_edited_newer_or_the_other_one_is_refused_for_what_it_is() 
         assert_eq!(reframed(&|question| question.output = output.clone()), Some(Kind::BadInput), "{output}");
     }
     assert_eq!(reframed(&|question| question.verdict = Some(json!({"pointer": 7}))), Some(Kind::BadInput));
-    assert_eq!(resealed(&|forged| forged.job.id = "j-000000000000".parse().unwrap()), Some(Kind::BadInput));
+    assert_eq!(resealed(&|forged| forged.job.id = "j-000000000000".parse().ok()), Some(Kind::BadInput));
     assert_eq!(resealed(&|forged| forged.artifacts[0].content.push('x')), Some(Kind::BadInput));
     assert_eq!(resealed(&|forged| forged.artifacts[0].encoding.push('x')), Some(Kind::BadInput));
     assert_eq!(resealed(&|forged| forged.artifacts.clear()), Some(Kind::BadInput));
