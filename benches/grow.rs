@@ -130,8 +130,8 @@ impl Queued {
         }
         let mut handoff = Handoff {
             id: id("h").parse().expect("an id"),
-            job: job.id.clone(),
-            fingerprint: job.fingerprint.clone(),
+            job: Some(job.id.clone()),
+            fingerprint: Some(job.fingerprint.clone()),
             source_session: self.source.clone(),
             priority: if kind.is_empty() { 0 } else { 9 },
             terms: terms(&job.execution),

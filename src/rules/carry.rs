@@ -120,8 +120,8 @@ pub struct Returned {
 impl Carried for Export {
     const MARK: &'static str = "nf_export";
     const WHAT: &'static str = "export file";
-    const INSTEAD: &'static str = "nf packet --from FILE prints its packet; nf reply --from FILE --out RESULT takes \
-        the answer, and nf import RESULT brings it home";
+    const INSTEAD: &'static str = "nf packet --from FILE prints its packet, nf reply --from FILE --out RES \
+        takes the answer, nf import RES brings it home";
 }
 
 impl Carried for Returned {

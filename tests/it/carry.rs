@@ -371,6 +371,13 @@ fn an_export_never_lands_in_the_store_or_on_a_file_of_yours() {
     }
     refused(&project, &["export", &handoff], 2, "usage");
     refused(&project, &["export", "h-0000", "--worker", "jane"], 1, "unknown_id");
-    let (_, job, _) = queued(&project, "novel/q2", &[]);
+    project.write("task.md", "Find the year.\n");
+    project.write("shape.yaml", "type: object\n");
+    let (session, job, _) = queued(&project, "novel/q2", &[]);
+    let open = ["handoff", "open", "--class", "specialist", "--gate", "a/b", "--session", &session];
+    let task = [&open[..], &["--instructions", "task.md", "--returns", "shape.yaml"]].concat();
+    let task = project.nf(&task).expect(0).line();
+    let error = refused(&project, &["export", &task, "--worker", "jane"], 2, "usage");
+    names(&error["message"], &["is no frozen question"]);
     refused(&project, &["export", &job, "--worker", "jane"], 2, "usage");
 }
