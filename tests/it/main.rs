@@ -17,6 +17,7 @@ mod events;
 mod examples;
 mod expect;
 mod faults;
+mod following;
 mod forms;
 mod freezing;
 mod handoffs;
