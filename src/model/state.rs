@@ -179,8 +179,13 @@ impl State {
 
     /// Open handoffs whose source is a session.
     pub fn outstanding(&self, session: &SessionId) -> Vec<Handoff> {
+        self.open_handoffs(session).collect()
+    }
+
+    /// The same, one after the other.
+    pub fn open_handoffs(&self, session: &SessionId) -> impl Iterator<Item = Handoff> + use<'_> {
         let ids = self.tables.scan::<HandoffId>(&Key::new(Table::Outstanding).text(session.as_str()));
-        ids.filter_map(|id| self.get::<Handoff>(&id)).collect()
+        ids.filter_map(|id| self.get::<Handoff>(&id))
     }
 
     /// The attempt whose nonce has this hash.
