@@ -229,4 +229,4 @@ impl List {
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

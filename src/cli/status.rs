@@ -136,3 +136,6 @@ fn left_behind(state: &State) -> Option<SessionId> {
     let newest = own.find(|session| session.worker_of.is_none())?;
     (newest.status == Status::Stale).then_some(newest.id)
 }
+
+#[cfg(test)]
+mod tests;

@@ -28,6 +28,7 @@ mod json;
 mod late;
 mod lifecycle;
 mod mended;
+mod morning;
 mod namespaces;
 mod ops;
 mod packets;

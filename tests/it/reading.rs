@@ -67,7 +67,7 @@ fn show_explains_a_job_a_handoff_and_a_result() {
     names(&handoff["remarks"][0], &["number 1", "active"]);
     let result = answer(&project, &packet, "reject");
     let text = project.nf(&["show", &result]).expect(0).stdout;
-    for word in ["answer:", "verdict: reject", "independence: declared", "history: 1 attempts opened"] {
+    for word in ["answer:", "verdict: reject", "independence: declared", "history: 1 attempt opened"] {
         assert!(text.contains(word), "{word} in {text}");
     }
     assert!(!text.contains(&packet.nonce));

@@ -13,7 +13,7 @@ use crate::model::tables::Base;
 
 /// Another base, with its lookups counted.
 #[derive(Debug)]
-struct Counted(State, Arc<AtomicUsize>);
+pub struct Counted(pub State, pub Arc<AtomicUsize>);
 
 impl Counted {
     fn base(&self) -> &dyn Base {
@@ -36,9 +36,9 @@ impl Base for Counted {
     }
 }
 
-const AT: &str = "2026-01-01T00:00:00.000000Z";
+pub const AT: &str = "2026-01-01T00:00:00.000000Z";
 
-fn record(seq: u64, events: Value) -> Record {
+pub fn record(seq: u64, events: Value) -> Record {
     let hash = crate::model::hash::Hash::of(b"x").hex();
     serde_json::from_value(json!({
         "v": 1, "seq": seq, "at": AT, "cmd": "test", "events": events, "prev": hash, "hash": hash,

@@ -33,16 +33,37 @@ pub struct Looked<'a> {
     pub json: bool,
 }
 
-/// What has happened to a question, in a line.
+/// What has happened to a question, in words: what did not happen is left out.
 pub fn history_line(history: &History) -> String {
     let History { opened, cancelled, released, expired, invalid, cannot_judge, late, conflicts, .. } =
         history;
-    let answers = history.answers.len();
-    format!(
-        "history: {opened} attempts opened, {cancelled} cancelled, {released} released, {expired} expired, \
-         {invalid} invalid replies, {cannot_judge} could not judge, {late} late, {conflicts} conflicts, \
-         {answers} answers"
-    )
+    let all = [
+        (*opened as usize, "attempt", " opened"),
+        (*cancelled as usize, "attempt", " taken back"),
+        (*released as usize, "attempt", " given back"),
+        (*expired as usize, "attempt", " overtaken"),
+        (*invalid as usize, "reply that failed a check", ""),
+        (*cannot_judge as usize, "reviewer", " could not judge"),
+        (*late as usize, "reply that came too late", ""),
+        (*conflicts as usize, "reply that differed from the answer", ""),
+        (history.answers.len(), "answer", ""),
+    ];
+    let told = all.into_iter().filter(|(number, ..)| *number > 0);
+    let told: Vec<String> = told
+        .map(|(number, noun, what)| match noun.strip_prefix("reply ") {
+            Some(rest) if number > 1 => format!("{number} replies {rest}"),
+            _ => format!("{}{what}", count(number, noun)),
+        })
+        .collect();
+    let verdicts: Vec<&str> = history.verdicts.iter().map(String::as_str).collect();
+    let read = match verdicts.len() {
+        0 => String::new(),
+        _ => format!("; verdicts that were read: {}", verdicts.join(", ")),
+    };
+    match told.len() {
+        0 => "history: nobody was asked yet".to_owned(),
+        _ => format!("history: {}{read}", told.join(", ")),
+    }
 }
 
 impl Looked<'_> {
@@ -210,8 +231,8 @@ impl Looked<'_> {
         let failed = receipt.checks.iter().filter(|check| !check.ok).count();
         let all = count(receipt.checks.len(), "check");
         report.remarks.push(format!("{all} ran again when it was recorded, {failed} failed"));
-        if let Some(reason) = &receipt.contested {
-            report.remarks.push(format!("contested, and consumed openly: {}", reason.0));
+        if receipt.contested.is_some() {
+            report.remarks.push("the answer was contested, and consumed openly with a reason".to_owned());
         }
         report.history.clone_from(&receipt.history);
         report.earlier.clone_from(&receipt.earlier);
@@ -249,4 +270,24 @@ impl Looked<'_> {
 
 fn consumed_line(by: &Name, receipt: &ReceiptId) -> String {
     format!("applied by {by}, receipt {receipt}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_history_tells_what_happened_and_nothing_else() {
+        let mut history = History::default();
+        assert_eq!(history_line(&history), "history: nobody was asked yet");
+        history.opened = 2;
+        history.invalid = 1;
+        assert_eq!(history_line(&history), "history: 2 attempts opened, 1 reply that failed a check");
+        history = History { invalid: 3, released: 1, verdicts: vec!["accept".to_owned()], ..history };
+        assert_eq!(
+            history_line(&history),
+            "history: 2 attempts opened, 1 attempt given back, 3 replies that failed a check; verdicts that \
+             were read: accept"
+        );
+    }
 }
