@@ -98,7 +98,7 @@ impl Log {
         Ok(done.warned(notes))
     }
 
-    /// Prints the newest records, then each new one. Takes no lock and holds nothing between two looks, so that
+    /// Prints the newest records, then each new one. Takes no lock and holds nothing between two looks:
     /// it may be killed at any time.
     fn following(&self, ctx: &Context, opened: &Opened, wanted: &dyn Fn(&Record) -> bool) -> Result<Done> {
         let (back, mut later) = opened.store.records_and_later()?;

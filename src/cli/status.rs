@@ -9,8 +9,9 @@ use crate::model::id::{IdKind, SessionId};
 use crate::model::session::{Session, Status};
 use crate::model::state::State;
 use crate::model::time::Time;
+use crate::rules::waiting::Group;
 use crate::store::Position;
-use matter::{Group, Matter};
+use matter::Matter;
 use session::{OpenSession, Seen};
 
 mod matter;

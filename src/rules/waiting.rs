@@ -35,6 +35,35 @@ crate::words! {
     }
 }
 
+crate::words! {
+    /// With whom a matter is.
+    Group {
+        /// With the person who asks.
+        You = "you",
+        /// With nobody, and nothing goes on by itself.
+        Stuck = "stuck",
+        /// With a worker.
+        Leased = "leased",
+        /// With nobody yet.
+        Queued = "queued",
+        /// Over; only its answer waits.
+        Settled = "settled",
+    }
+}
+
+impl Stand {
+    /// With whom a handoff is that stands so.
+    pub fn group(self) -> Group {
+        match self {
+            Stand::Out => Group::You,
+            Stand::Leased | Stand::UnderReview => Group::Leased,
+            Stand::Ready | Stand::Later => Group::Queued,
+            Stand::Reclaimable | Stand::Exhausted => Group::Stuck,
+            Stand::Judged | Stand::Cancelled => Group::Settled,
+        }
+    }
+}
+
 /// Where a handoff stands.
 #[derive(Debug, Clone)]
 pub struct Waiting {

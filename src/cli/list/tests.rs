@@ -65,7 +65,8 @@ fn worked(number: u64) -> Record {
             "cursor": "start", "status": "running", "context_manifest": [], "pending": {}, "started_at": AT,
         }},
         {"type": "handoff.opened", "handoff": {
-            "id": format!("h-{number:012}"), "job": job, "fingerprint": format!("nf1:{number}"), "source_session": session,
+            "id": format!("h-{number:012}"), "job": job, "source_session": session,
+            "fingerprint": format!("nf1:{number}"),
             "target_class": "semantic_reviewer", "resource": resource, "gate": "gate/x",
             "context_policy": "packet_only", "permissions": {"result_scope": "evaluation"},
             "max_attempts": 3, "ttl_ms": 1, "state": "queued", "number": 0, "opened_at": AT,
@@ -122,8 +123,8 @@ fn a_page_looks_at_little_more_than_it_shows() {
         let kind = kind_named(&list.kind).unwrap();
         let (items, _) = list.take(&state, kind, session, job);
         assert_eq!(items.len(), shown, "{words:?}");
-        // For each object a row in each list and itself; then a row more in each list. Lists that have nothing
-        // in common are left after as many rows as the shorter one has.
+        // For each object a row in each list and itself; then a row more in each list. Lists that have
+        // nothing in common are left after as many rows as the shorter one has.
         let looks = looks.load(Ordering::Relaxed);
         let most = if shown == 0 { 2 * 20 + 2 } else { (lists + 1) * shown + lists };
         assert!(looks <= most, "{words:?}: {looks} lookups for {shown}");

@@ -12,7 +12,7 @@ use crate::model::handoff::{Attempt, AttemptState, Handoff};
 use crate::model::id::{IdKind, Name, ReceiptId};
 use crate::model::job::Job;
 use crate::model::lists::Common;
-use crate::model::result::{History, Receipt, Source, Standing, StoredResult};
+use crate::model::result::{History, Provenance, Receipt, Source, Standing, StoredResult};
 use crate::model::session::Session;
 use crate::model::state::State;
 use crate::model::time::{Moment, Time};
@@ -219,10 +219,11 @@ impl Looked<'_> {
             Source::Result(id) => {
                 if let Some(result) = state.get::<StoredResult>(id) {
                     let grade = result.checked.as_ref().map_or("none", |checked| checked.grade.word());
-                    let from = &result.provenance;
+                    let Provenance { attempt, handoff, transport, .. } = &result.provenance;
                     report.remarks.push(format!(
-                        "rests on: result {id} of job {}, attempt {} of handoff {} by {}, independence {grade}",
-                        result.job, from.attempt, from.handoff, from.transport
+                        "rests on: result {id} of job {}, attempt {attempt} of handoff {handoff} by \
+                         {transport}, independence {grade}",
+                        result.job
                     ));
                 }
             }

@@ -1,22 +1,6 @@
 //! What needs somebody, or is with somebody, in the order in which a person wants to know it.
 
-use crate::words;
-
-words! {
-    /// With whom a matter is.
-    Group {
-        /// With the person who asks.
-        You = "you",
-        /// With nobody, and nothing goes on by itself.
-        Stuck = "stuck",
-        /// With a worker.
-        Leased = "leased",
-        /// With nobody yet.
-        Queued = "queued",
-        /// Over; only its answer waits.
-        Settled = "settled",
-    }
-}
+use crate::rules::waiting::Group;
 
 /// One thing that needs somebody, or is with somebody.
 #[derive(Debug, serde::Serialize, schemars::JsonSchema)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::MAX_EACH;
-use super::matter::{Group, Matter, grouped};
+use super::matter::{Matter, grouped};
 use crate::cli::effect::facts::open_line;
 use crate::cli::output::when;
 use crate::cli::resume::gate_line;
@@ -18,7 +18,7 @@ use crate::model::state::State;
 use crate::model::time::{Moment, Time};
 use crate::rules::effect::of_resume;
 use crate::rules::lease::MAX_INVALID;
-use crate::rules::waiting::{self, Stand, Waiting};
+use crate::rules::waiting::{self, Group, Stand, Waiting};
 
 /// Handoffs that were given up, of all sessions, that are looked at.
 const GIVEN_UP: usize = 100;
@@ -215,13 +215,7 @@ impl<'a> Seen<'a> {
         let tell = |moment: Time| when(moment, self.now.wall);
         let Waiting { stand, why, way, attempt } = waiting::look(self.state, handoff, self.now, &tell);
         let invalid = attempt.as_ref().map_or(0, |attempt| attempt.invalid);
-        let group = match stand {
-            Stand::Out => Group::You,
-            Stand::Leased | Stand::UnderReview => Group::Leased,
-            Stand::Ready | Stand::Later => Group::Queued,
-            Stand::Reclaimable | Stand::Exhausted => Group::Stuck,
-            Stand::Judged | Stand::Cancelled => Group::Settled,
-        };
+        let group = stand.group();
         let failed =
             if invalid > 0 { format!(", {invalid} of {MAX_INVALID} invalid") } else { String::new() };
         let text = format!("handoff {} for {}: {why}{failed}", handoff.id, handoff.gate);
