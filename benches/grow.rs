@@ -4,13 +4,20 @@
 //! `cargo run --release --example grow -- FOLDER EVENTS`: FOLDER is a project that `benches/seed.sh` made;
 //! EVENTS is how many there are to be in all. Put it in memory (`/dev/shm`) while it grows: blobs and
 //! records are synced.
+//!
+//! `grow FOLDER --queue N [later|family|review M]`: a queue of N questions for the class `semantic_reviewer`,
+//! and M before them that nobody may claim: their moment is to come, another family has to answer, or the
+//! question is under review elsewhere. FOLDER holds what `callgrind.sh` made by commands: a session without a
+//! run, and a handoff that was claimed. Only claims may be measured there: all share the first one's blobs.
 
 use std::collections::BTreeMap;
 
 use nf::model::decision::{Decision, Turn};
 use nf::model::event::Event;
+use nf::model::handoff::{Attempt, Handoff, terms};
 use nf::model::hash::Hash;
-use nf::model::id::{ID_LENGTH, base32, is_base32};
+use nf::model::id::{ID_LENGTH, SessionId, base32, is_base32};
+use nf::model::job::{Family, Job};
 use nf::model::time::{Moment, Source, Time};
 use nf::store::{Gathered, LINE_LIMIT, Options, Request, Store};
 use serde_json::Value;
@@ -22,16 +29,23 @@ const EVENTS: usize = 4096;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
-    let [_, folder, wanted] = &arguments[..] else { panic!("grow FOLDER EVENTS") };
-    let wanted: usize = wanted.parse().expect("a number");
+    let words: Vec<&str> = arguments.iter().skip(1).map(String::as_str).collect();
+    let number = |text: &str| text.parse::<usize>().expect("a number");
+    match words[..] {
+        [folder, wanted] => copies(folder, number(wanted)),
+        [folder, "--queue", wanted] => queue(folder, number(wanted), "", 0),
+        [folder, "--queue", wanted, kind, ahead] => queue(folder, number(wanted), kind, number(ahead)),
+        _ => panic!("grow FOLDER EVENTS | grow FOLDER --queue N [later|family|review M]"),
+    }
+}
+
+/// The store of a folder, and the clock that everything is recorded by.
+fn opened(folder: &str) -> (Store, Source) {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let boot = boot.trim().to_owned();
     let root = std::path::Path::new(folder).join(".novelforge");
     let store =
         Store::open(&root, Options { boot: Some(boot.clone()), ..Options::default() }).expect("a store");
-    let template = Template::read(&store);
-    assert!(template.count > 0, "the store has nothing to copy: benches/seed.sh makes one that has");
-    let at_once = ((LINE_LIMIT - 4096) / template.length).min(EVENTS / template.count).max(1);
     let moment = Moment {
         wall: Time::from_micros(1_760_000_000_000_000),
         machine: "grow".into(),
@@ -39,7 +53,14 @@ fn main() {
         namespace: String::new(),
         boottime_ms: 1,
     };
-    let source = Source::fixed(moment, "grow".into());
+    (store, Source::fixed(moment, "grow".into()))
+}
+
+fn copies(folder: &str, wanted: usize) {
+    let (store, source) = opened(folder);
+    let template = Template::read(&store);
+    assert!(template.count > 0, "the store has nothing to copy: benches/seed.sh makes one that has");
+    let at_once = ((LINE_LIMIT - 4096) / template.length).min(EVENTS / template.count).max(1);
     let request = Request { cmd: "grow".into(), op: None, args: Value::Null, dry_run: false };
     let (mut made, mut number) = (template.count + 1, 0);
     while made < wanted {
@@ -65,6 +86,92 @@ fn main() {
         store.transact(&source, &request, gathered, decide).expect("a record");
     }
     println!("{made} events: {} recorded by commands and {number} copies of them", template.count);
+}
+
+/// What a queue is made of, as real commands recorded it.
+struct Queued {
+    job: Job,
+    handoff: Handoff,
+    attempt: Attempt,
+    /// A session without a run, so that no run has a list of all that it waits for.
+    source: SessionId,
+}
+
+impl Queued {
+    fn read(store: &Store) -> Self {
+        let records: Vec<_> = store.records(2).map(|record| record.expect("a record")).collect();
+        let (mut job, mut handoff, mut attempt, mut source) = (None, None, None, None);
+        for event in records.into_iter().flat_map(|record| record.events) {
+            match event {
+                Event::JobFrozen { job: found } => job = Some(found),
+                Event::HandoffOpened { handoff: found } => handoff = Some(found),
+                Event::HandoffClaimed { attempt: found } => attempt = Some(found),
+                Event::SessionCreated { session } if session.worker_of.is_none() => source = Some(session.id),
+                _ => {}
+            }
+        }
+        Self {
+            job: job.expect("a job"),
+            handoff: handoff.expect("a handoff"),
+            attempt: attempt.expect("an attempt"),
+            source: source.expect("a session"),
+        }
+    }
+
+    /// One question in the queue, of a kind that may be claimed or of one that may not.
+    fn question(&self, number: usize, kind: &str) -> Vec<Event> {
+        let mixed = |what: &str| Hash::of_parts(&[what, kind, &number.to_string()]);
+        let id = |letter: &str| format!("{letter}-{}", base32(mixed(letter).bytes(), ID_LENGTH));
+        let mut job = self.job.clone();
+        job.id = id("j").parse().expect("an id");
+        job.fingerprint = format!("nf1:{}", mixed("fingerprint").hex());
+        if kind == "family" {
+            job.execution.families = vec![Family::PeerChat];
+        }
+        let mut handoff = Handoff {
+            id: id("h").parse().expect("an id"),
+            job: job.id.clone(),
+            fingerprint: job.fingerprint.clone(),
+            source_session: self.source.clone(),
+            priority: if kind.is_empty() { 0 } else { 9 },
+            terms: terms(&job.execution),
+            opened_at: Time::from_micros(1_760_000_000_000_000 + number as i64),
+            ..self.handoff.clone()
+        };
+        if kind == "later" {
+            handoff.ready_at = Some("2999-01-01T00:00:00Z".parse().expect("a time"));
+        }
+        let mut events = vec![Event::JobFrozen { job }, Event::HandoffOpened { handoff: handoff.clone() }];
+        if kind == "review" {
+            let mut attempt = self.attempt.clone();
+            attempt.id = id("a").parse().expect("an id");
+            (attempt.handoff, attempt.job) = (handoff.id.clone(), handoff.job.clone());
+            (attempt.fingerprint, attempt.nonce_hash) = (handoff.fingerprint.clone(), mixed("nonce"));
+            attempt.lease.ttl_ms = 30 * 24 * 60 * 60 * 1000;
+            events.push(Event::HandoffClaimed { attempt });
+            handoff.id = format!("h-{}", base32(mixed("again").bytes(), ID_LENGTH)).parse().expect("an id");
+            events.push(Event::HandoffOpened { handoff });
+        }
+        events
+    }
+}
+
+fn queue(folder: &str, wanted: usize, kind: &str, ahead: usize) {
+    let (store, source) = opened(folder);
+    let template = Queued::read(&store);
+    let request = Request { cmd: "grow".into(), op: None, args: Value::Null, dry_run: false };
+    let mut questions = (0..wanted).map(|at| (at, "")).chain((0..ahead).map(|at| (at, kind))).peekable();
+    while questions.peek().is_some() {
+        let (mut events, mut length) = (Vec::new(), 0);
+        while let Some((number, kind)) = questions.next_if(|_| length < LINE_LIMIT - (16 << 10)) {
+            let made = template.question(number, kind);
+            length += serde_json::to_string(&made).expect("JSON").len();
+            events.extend(made);
+        }
+        let decide = |_: &mut Turn<'_>, (): &()| Ok(Decision::new(events.clone(), ()));
+        store.transact(&source, &request, |_| Ok(Gathered::of(())), decide).expect("a record");
+    }
+    println!("{wanted} questions in the queue, and {ahead} before them that nobody may claim");
 }
 
 /// A part of a text that is copied.

@@ -18,6 +18,7 @@ use crate::model::result::{Source, Standing, StoredResult};
 use crate::model::session::{Session, Status};
 use crate::model::state::State;
 use crate::rules::checkpoint::carry;
+use crate::rules::lease::what;
 use crate::rules::once::{self, Consumed};
 use crate::store::Gathered;
 
@@ -159,8 +160,9 @@ impl Consume {
         let held = load::newest_bindings(&opened.store, state, &acting)?;
         let mut reader = Reader::new(&opened.project);
         let declared = reader.declared(&config(&opened.store)?, &held)?;
-        let job = get::<Job>(state, &result.job)?;
-        let changed = job.places.iter().filter(|place| {
+        let job = result.job.as_ref().map(|id| get::<Job>(state, id)).transpose()?;
+        let places = job.map(|job| job.places).unwrap_or_default();
+        let changed = places.iter().filter(|place| {
             let bytes = reader.bytes(&place.path, place.lines, MAX_BOUND);
             !bytes.is_ok_and(|bytes| Hash::of(&bytes) == place.hash)
         });
@@ -210,7 +212,8 @@ impl Consume {
         let candidates = if fresh.is_empty() { applied } else { fresh };
         only("result", candidates, |result| {
             let verdict = result.checked.as_ref().and_then(|checked| checked.verdict.value.clone());
-            format!("{} {} {}", result.id, result.job, verdict.unwrap_or_default())
+            let asked = what(result.job.as_ref(), Some(&result.provenance.handoff));
+            format!("{} {asked} {}", result.id, verdict.unwrap_or_default())
         })
         .map(|result| result.id)
         .map_err(|error| error.fix(format!("nf consume RESULT --as {}", self.consumer)))
@@ -242,7 +245,7 @@ impl Consume {
                 let result: StoredResult = get(state, id)?;
                 let newest = load::newest_bindings(&opened.store, state, &acting.0)?;
                 let held_for_question = state
-                    .receipt_for_question(&result.fingerprint, &consumer)
+                    .receipt_for_question(result.question(), &consumer)
                     .filter(|receipt| receipt.source != *source);
                 let evidence = load::evidence(&opened.store, state, result)?;
                 let contested = self.contested.clone();

@@ -10,6 +10,7 @@ use crate::error::Result;
 pub mod claim;
 pub mod hold;
 pub mod open;
+mod task;
 
 /// Queue work, claim it, hold it and answer it
 #[derive(Debug, Subcommand)]

@@ -60,6 +60,20 @@ pub fn frozen(store: &Store, job: &Job) -> Result<FrozenJob> {
     read(store, &job.blob)
 }
 
+/// What a handoff asks: its job, or the work that it carries itself.
+///
+/// # Errors
+/// As [`bindings`].
+pub fn asked(store: &Store, job: Option<&Job>, handoff: &Handoff) -> Result<FrozenJob> {
+    match (job, &handoff.task) {
+        (Some(job), _) => frozen(store, job),
+        (None, Some(task)) => read(store, &task.blob),
+        (None, None) => {
+            Err(Error::new(Kind::UnknownId, format!("handoff {} has neither job nor task", handoff.id)))
+        }
+    }
+}
+
 /// The bytes of a frozen job's artifacts, input before context.
 ///
 /// # Errors
@@ -85,14 +99,14 @@ pub fn payload(store: &Store, event: &ExternalEvent) -> Result<Option<Value>> {
 /// # Errors
 /// `damaged` where a blob is not what was recorded; `unknown_id`, which in a sound store cannot be.
 pub fn evidence(store: &Store, state: &State, result: StoredResult) -> Result<Evidence> {
-    let job: Job = get(state, &result.job)?;
+    let job = result.job.as_ref().map(|id| get::<Job>(state, id)).transpose()?;
     let attempt: Attempt = get(state, &result.provenance.attempt)?;
     let handoff: Handoff = get(state, &result.provenance.handoff)?;
     let source: Session = get(state, &result.provenance.source_session)?;
     let worker: Session = get(state, &result.provenance.worker_session)?;
     Ok(Evidence {
         body: read::<Value>(store, &result.blob)?,
-        frozen: frozen(store, &job)?,
+        frozen: asked(store, job.as_ref(), &handoff)?,
         ancestors: state.ancestors(&source),
         result,
         job,

@@ -181,7 +181,11 @@ impl Packet {
                         format!("handoff {} is {}", handoff.id, handoff.state),
                     ));
                 }
-                get(state, &handoff.job)
+                let job = handoff.job.as_ref().ok_or_else(|| {
+                    Error::new(Kind::Usage, format!("handoff {} carries work and no question", handoff.id))
+                        .fix(format!("nf handoff claim {} --class CLASS --worker NAME", handoff.id))
+                })?;
+                get(state, job)
             }
             _ => find(state, text),
         }
@@ -201,7 +205,8 @@ impl Packet {
         let job: Job = get(state, &facts.job)?;
         let history = state.history(&job.fingerprint);
         let active: Vec<Attempt> = history.active.iter().filter_map(|id| state.get(id)).collect();
-        let own = state.outstanding(&session.id).into_iter().find(|handoff| handoff.job == job.id);
+        let own =
+            state.outstanding(&session.id).into_iter().find(|handoff| handoff.job.as_ref() == Some(&job.id));
         let attempt = own.as_ref().and_then(|own| state.get::<Attempt>(own.attempt.as_ref()?));
         // A packet file that is not what went out is as good as lost: it must never be shown.
         let kept = match attempt {

@@ -253,11 +253,13 @@ fn attempt_of(state: &State, nonce: &str) -> Option<Attempt> {
 fn intake(opened: &Opened, state: &State, bytes: &[u8]) -> Intake {
     let is_blank = |value: &Value| {
         let nonce = value.pointer("/nf/nonce").and_then(Value::as_str).unwrap_or_default();
-        let frozen = attempt_of(state, nonce)
-            .and_then(|attempt| Some((attempt.clone(), state.get::<Job>(&attempt.job)?)))
-            .and_then(|(attempt, job)| Some((attempt, load::frozen(&opened.store, &job).ok()?)));
-        frozen.is_some_and(|(attempt, frozen)| {
-            canonical(&blank(&frozen, nonce, attempt.transport)) == canonical(value)
+        let frozen = attempt_of(state, nonce).and_then(|attempt| {
+            let handoff = state.get::<Handoff>(&attempt.handoff)?;
+            let job = attempt.job.as_ref().and_then(|id| state.get::<Job>(id));
+            Some((load::asked(&opened.store, job.as_ref(), &handoff).ok()?, attempt))
+        });
+        frozen.is_some_and(|(frozen, attempt)| {
+            canonical(&blank(&frozen, &attempt.handoff, nonce, attempt.transport)) == canonical(value)
         })
     };
     extract(bytes, &is_blank)
@@ -284,11 +286,11 @@ fn gather(ctx: &Context, opened: &Opened, state: &State, bytes: &[u8]) -> Result
         });
     };
     complete_nonce(ctx, &mut intake);
-    let job: Job = get(state, &attempt.job)?;
+    let job = attempt.job.as_ref().map(|id| get::<Job>(state, id)).transpose()?;
     let handoff: Handoff = get(state, &attempt.handoff)?;
     let source: Session = get(state, &handoff.source_session)?;
     let held = load::newest_bindings(&opened.store, state, &source)?;
-    let frozen = load::frozen(&opened.store, &job)?;
+    let frozen = load::asked(&opened.store, job.as_ref(), &handoff)?;
     Ok(load::declared(opened, &held)?.map(|declared| Facts { intake, attempt, frozen, declared }))
 }
 
@@ -335,7 +337,7 @@ fn decide(
     let state = turn.state;
     let attempt: Attempt = get(state, &facts.attempt.id)?;
     let handoff: Handoff = get(state, &attempt.handoff)?;
-    let job: Job = get(state, &attempt.job)?;
+    let job = attempt.job.as_ref().map(|id| get::<Job>(state, id)).transpose()?;
     let source: Session = get(state, &handoff.source_session)?;
     ctx.expect_version(&source)?;
     let newest = load::newest_bindings(&opened.store, state, &source)?;
@@ -345,7 +347,7 @@ fn decide(
         candidates: if facts.intake.is_err() { candidates(bytes) } else { Vec::new() },
         handoff,
         frozen: &facts.frozen,
-        history: state.history(&job.fingerprint),
+        history: state.history(attempt.question()),
         job,
         ancestors: state.ancestors(&source),
         worker: get(state, &attempt.worker_session)?,

@@ -79,7 +79,7 @@ impl State {
             Event::JobFrozen { job } => {
                 self.tables.put(entity_key(job.id.as_str()), job);
                 self.enlisted(job, job.frozen_by.first(), Some(&job.subject), at);
-                self.about(&job.id, job, at);
+                self.about(Some(&job.id), job, at);
             }
             Event::JobFrozenAgain { job, session, places } => {
                 self.frozen_again(job, session.as_ref(), places);
@@ -171,7 +171,7 @@ impl State {
             Event::ResultStored { result } => {
                 self.tables.put(entity_key(result.id.as_str()), result);
                 self.enlisted(result, Some(&result.provenance.source_session), None, at);
-                self.about(&result.job, result, at);
+                self.about(result.job.as_ref(), result, at);
                 self.tables.put(Key::new(Table::Answer).text(&result.blob.hex()), &result.id);
             }
             Event::ResultChecked { result, checked } => {
@@ -197,14 +197,14 @@ impl State {
             model: result.provenance.model_served.clone(),
             standing: checked.standing,
         };
-        self.told(&result.fingerprint, |history| history.answers.push(answer));
+        self.told(result.question(), |history| history.answers.push(answer));
         if checked.standing == Standing::Surplus {
             return;
         }
-        let Some(job) = self.get::<Job>(&result.job) else { return };
+        let Some(job) = result.job.as_ref().and_then(|id| self.get::<Job>(id)) else { return };
         let mut judgement = Judgement {
-            fingerprint: result.fingerprint.clone(),
-            job: result.job.clone(),
+            fingerprint: job.fingerprint.clone(),
+            job: job.id.clone(),
             result: result.id.clone(),
             verdict: checked.verdict.value.clone(),
             shares: Shared::Subject,

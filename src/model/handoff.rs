@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::hash::Hash;
-use super::id::{AttemptId, HandoffId, JobId, Name, ResultId, SessionId};
-use super::job::{Execution, Family, Grade, ResultScope};
+use super::id::{AttemptId, HandoffId, Id, JobId, Name, ResultId, SessionId};
+use super::job::{Execution, Family, Grade, Place, ResultScope};
 use super::run::ManifestEntry;
 use super::session::Role;
 use super::time::{Moment, Time};
@@ -88,6 +88,8 @@ words! {
     ContextPolicy {
         /// Nothing.
         PacketOnly = "packet_only",
+        /// What is listed by name.
+        Listed = "listed",
     }
 }
 
@@ -98,15 +100,30 @@ pub struct Permissions {
     pub result_scope: ResultScope,
 }
 
+/// Work that is no frozen question: what is to be done and what comes back, for one handoff alone.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Task {
+    /// The blob with its instructions, its artifacts by hash and the schema of what comes back.
+    pub blob: Hash,
+    /// Where its artifacts stand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<Place>,
+}
+
 /// One bounded transfer of work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Handoff {
     /// Its id.
     pub id: HandoffId,
-    /// The frozen question.
-    pub job: JobId,
+    /// The frozen question, where it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<JobId>,
     /// The question's fingerprint.
-    pub fingerprint: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
+    /// The work, where it is no frozen question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<Task>,
     /// The session that asks.
     pub source_session: SessionId,
     /// The role that may answer.
@@ -117,6 +134,9 @@ pub struct Handoff {
     pub gate: Name,
     /// What else the worker is given.
     pub context_policy: ContextPolicy,
+    /// What is listed for the worker besides the packet, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub context: Vec<Name>,
     /// What the work may touch.
     pub permissions: Permissions,
     /// Who goes first in the queue: 9 before 0, the oldest first among equals.
@@ -240,10 +260,12 @@ pub struct Attempt {
     pub id: AttemptId,
     /// Its handoff.
     pub handoff: HandoffId,
-    /// The question.
-    pub job: JobId,
+    /// The question, where it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<JobId>,
     /// The question's fingerprint.
-    pub fingerprint: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
     /// Its number within the handoff.
     pub number: u32,
     /// The worker's session.
@@ -285,7 +307,20 @@ pub struct Attempt {
     pub reason: Option<Name>,
 }
 
+impl Handoff {
+    /// What its attempts and answers are counted under: the question, wherever it is asked, or the handoff
+    /// itself where it is no question.
+    pub fn question(&self) -> &str {
+        self.fingerprint.as_deref().unwrap_or_else(|| self.id.as_str())
+    }
+}
+
 impl Attempt {
+    /// As [`Handoff::question`].
+    pub fn question(&self) -> &str {
+        self.fingerprint.as_deref().unwrap_or_else(|| self.handoff.as_str())
+    }
+
     /// The family that it belongs to.
     pub fn family(&self) -> Family {
         self.family.unwrap_or_else(|| self.transport.family())

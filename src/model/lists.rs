@@ -174,7 +174,8 @@ impl State {
     }
 
     /// A new object is about a job.
-    pub(super) fn about<T: Entity>(&mut self, job: &JobId, entity: &T, at: Position) {
+    pub(super) fn about<T: Entity>(&mut self, job: Option<&JobId>, entity: &T, at: Position) {
+        let Some(job) = job else { return };
         let row = Row { id: entity.id().as_str().to_owned(), place: at.place };
         self.tables.put(of_job(job, T::Id::KIND).number(at.place), &row);
     }

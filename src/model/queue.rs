@@ -57,14 +57,15 @@ fn placed(key: Key, handoff: &Handoff) -> Key {
         .text(super::id::Id::as_str(&id))
 }
 
-fn ready_keys(handoff: &Handoff) -> [Key; 4] {
+fn ready_keys(handoff: &Handoff) -> Vec<Key> {
     let filters = [
-        Filter::All,
-        Filter::Resource(handoff.resource.clone()),
-        Filter::Gate(handoff.gate.clone()),
-        Filter::Job(handoff.job.clone()),
+        Some(Filter::All),
+        Some(Filter::Resource(handoff.resource.clone())),
+        Some(Filter::Gate(handoff.gate.clone())),
+        handoff.job.clone().map(Filter::Job),
     ];
-    filters.map(|filter| placed(filter.key(&handoff.target_class), handoff))
+    let filters = filters.into_iter().flatten();
+    filters.map(|filter| placed(filter.key(&handoff.target_class), handoff)).collect()
 }
 
 fn waiting_key(handoff: &Handoff, from: Time) -> Key {
@@ -73,7 +74,7 @@ fn waiting_key(handoff: &Handoff, from: Time) -> Key {
 }
 
 fn asked_key(handoff: &Handoff) -> Key {
-    let key = Key::new(Table::Asked).text(&handoff.fingerprint);
+    let key = Key::new(Table::Asked).text(handoff.question());
     key.number(number(handoff.opened_at.micros())).text(super::id::Id::as_str(&handoff.id))
 }
 
@@ -227,9 +228,8 @@ impl State {
             if !open || live > 0 || history.opened >= handoff.max_attempts {
                 continue;
             }
-            let job = self.get::<Job>(&handoff.job);
-            let judged = |job: &Job| history.answers.iter().any(|answer| answer.meets(&job.execution));
-            if job.as_ref().is_some_and(judged) {
+            let job = handoff.job.as_ref().and_then(|id| self.get::<Job>(id));
+            if history.closing(job.as_ref().map(|job| &job.execution)).is_some() {
                 continue;
             }
             match handoff.ready_at.filter(|from| *from > at) {

@@ -68,11 +68,14 @@ words! {
 pub struct StoredResult {
     /// Its id.
     pub id: ResultId,
-    /// The question.
-    pub job: JobId,
+    /// The question, where it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<JobId>,
     /// The question's fingerprint.
-    pub fingerprint: String,
-    /// The blob with the canonical JSON of `{job, fingerprint, status, output}`; also its hash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
+    /// The blob with the canonical JSON of `{job, fingerprint, status, output}`, or of `{handoff, status,
+    /// output}` where there was no question; also its hash.
     pub blob: Hash,
     /// Who answered, when and how.
     pub provenance: Provenance,
@@ -120,8 +123,9 @@ words! {
 pub struct Answer {
     /// The result.
     pub result: ResultId,
-    /// The job whose terms it met.
-    pub job: JobId,
+    /// The job whose terms it met, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<JobId>,
     /// Its verdict, as spelled.
     pub verdict: Option<String>,
     /// How well a separate reviewer is proved.
@@ -132,6 +136,13 @@ pub struct Answer {
     pub model: Option<String>,
     /// What it is good for.
     pub standing: Standing,
+}
+
+impl StoredResult {
+    /// What it is counted under: see [`super::handoff::Handoff::question`].
+    pub fn question(&self) -> &str {
+        self.fingerprint.as_deref().unwrap_or_else(|| self.provenance.handoff.as_str())
+    }
 }
 
 impl Answer {
@@ -173,6 +184,18 @@ pub struct History {
     /// The attempts that are still active.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub active: Vec<AttemptId>,
+}
+
+impl History {
+    /// The answer that closes the question on these terms; work without a job has none, and any answer closes
+    /// it.
+    pub fn closing(&self, execution: Option<&Execution>) -> Option<&Answer> {
+        let counts = |answer: &&Answer| match execution {
+            Some(execution) => answer.meets(execution),
+            None => answer.standing != Standing::Surplus,
+        };
+        self.answers.iter().find(counts)
+    }
 }
 
 words! {

@@ -39,8 +39,8 @@ pub struct Arrival<'a> {
     pub attempt: Attempt,
     /// Its handoff.
     pub handoff: Handoff,
-    /// The job, from the log.
-    pub job: Job,
+    /// The job, from the log, where there is one.
+    pub job: Option<Job>,
     /// The frozen job, from its blob.
     pub frozen: &'a FrozenJob,
     /// What has happened to the question.
@@ -62,8 +62,8 @@ pub struct Arrival<'a> {
 pub struct Bound {
     /// The result.
     pub result: ResultId,
-    /// The job.
-    pub job: JobId,
+    /// The job, where there is one.
+    pub job: Option<JobId>,
     /// The handoff.
     pub handoff: HandoffId,
     /// The attempt.
@@ -120,7 +120,7 @@ fn checks(arrival: &Arrival<'_>, claim: &Claim) -> Vec<Check> {
     let current = attempt.state == AttemptState::Active && nonce_returned;
     let against = Against {
         frozen: arrival.frozen,
-        job: &arrival.job,
+        job: arrival.job.as_ref(),
         attempt,
         attempt_check: Check::new(
             "attempt",
@@ -139,7 +139,7 @@ fn facts<'a>(arrival: &'a Arrival<'_>, claim: &Claim, nonce_returned: bool) -> i
         ancestors: &arrival.ancestors,
         source_native: arrival.source.0.native.as_deref(),
         worker: &arrival.worker,
-        frozen_by: &arrival.job.frozen_by,
+        frozen_by: arrival.job.as_ref().map_or(&[], |job| &job.frozen_by),
         nonce_returned,
         named: claim.named(&arrival.attempt),
     }
@@ -248,7 +248,7 @@ fn valid(
 /// Counted again under the lock: a second answer is surplus, one that follows another readable verdict
 /// is contested.
 fn standing(arrival: &Arrival<'_>, verdict: &Verdict) -> Standing {
-    if lease::closing(&arrival.history, &arrival.job).is_some() {
+    if arrival.history.closing(arrival.job.as_ref().map(|job| &job.execution)).is_some() {
         return Standing::Surplus;
     }
     let differs = |earlier: &String| Some(earlier) != verdict.value.as_ref();
@@ -259,8 +259,8 @@ fn stored(turn: &mut Turn<'_>, arrival: &Arrival<'_>, claim: &Claim) -> Result<S
     let extracted = arrival.intake.as_ref().ok();
     Ok(StoredResult {
         id: turn.id()?,
-        job: arrival.job.id.clone(),
-        fingerprint: arrival.job.fingerprint.clone(),
+        job: arrival.job.as_ref().map(|job| job.id.clone()),
+        fingerprint: arrival.job.as_ref().map(|job| job.fingerprint.clone()),
         blob: turn.blob(claim.body_bytes()),
         provenance: Provenance {
             source_session: arrival.source.0.id.clone(),

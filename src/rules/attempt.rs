@@ -102,6 +102,7 @@ fn render(handoff: &Handoff, asking: &Asking<'_>, nonce: &str, transport: Transp
         handoff: &handoff.id,
         nonce,
         source: &asking.source.id,
+        context: &handoff.context,
     };
     packet::render(&packet, transport)
 }
@@ -140,8 +141,8 @@ pub struct Claimed {
     pub attempt: AttemptId,
     /// Its number within the handoff.
     pub number: u32,
-    /// The job.
-    pub job: JobId,
+    /// The job, where it is a frozen question.
+    pub job: Option<JobId>,
     /// The class of the work.
     pub class: Role,
     /// The gate that the answer moves.

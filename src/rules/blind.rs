@@ -74,6 +74,11 @@ impl Forbidden {
         Self { keys: keys.collect() }
     }
 
+    /// What is forbidden everywhere: private reasoning and conversations.
+    pub fn private() -> Self {
+        Self { keys: PRIVATE_KEYS.iter().map(|key| (*key).to_owned()).collect() }
+    }
+
     /// Pointers of every member with a forbidden key, at any depth, in any letter case.
     pub fn find(&self, value: &Value) -> Vec<String> {
         pointers_of_keys(value, &|key| self.keys.contains(&key.to_lowercase()))

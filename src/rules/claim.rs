@@ -55,7 +55,7 @@ impl Wish {
 
     fn keeps(&self, handoff: &Handoff) -> bool {
         let any = |wanted: Option<bool>| wanted.unwrap_or(true);
-        any(self.job.as_ref().map(|job| *job == handoff.job))
+        any(self.job.as_ref().map(|job| handoff.job.as_ref() == Some(job)))
             && any(self.gate.as_ref().map(|gate| *gate == handoff.gate))
             && any(self.resource.as_ref().map(|resource| *resource == handoff.resource))
     }
@@ -122,11 +122,11 @@ fn lapsed(turn: &Turn<'_>, attempt: &Attempt, events: &mut Vec<Event>) -> Vec<Ha
         return Vec::new();
     };
     events.push(Event::LeaseExpired { attempt: attempt.id.clone() });
-    let exhausted = turn.state.history(&handoff.fingerprint).opened >= handoff.max_attempts;
+    let exhausted = turn.state.history(handoff.question()).opened >= handoff.max_attempts;
     if exhausted {
         events.push(Event::HandoffExhausted { handoff: handoff.id.clone() });
     }
-    let asking = turn.state.asking(&handoff.fingerprint);
+    let asking = turn.state.asking(handoff.question());
     asking.filter(|other| !exhausted || other.id != handoff.id).collect()
 }
 
@@ -164,13 +164,16 @@ fn named(turn: &Turn<'_>, wish: &Wish, handoff: &Handoff) -> Result<(Handoff, Op
             .because(format!("want {}, got {}", handoff.target_class, wish.class))
             .fix(format!("give --class {}", handoff.target_class)));
     }
-    let job = turn.state.get::<Job>(&handoff.job).ok_or_else(|| {
-        Error::new(Kind::UnknownId, format!("job {} of handoff {} is not there", handoff.job, handoff.id))
-    })?;
-    let history = turn.state.history(&handoff.fingerprint);
+    let job = match &handoff.job {
+        Some(id) => Some(turn.state.get::<Job>(id).ok_or_else(|| {
+            Error::new(Kind::UnknownId, format!("job {id} of handoff {} is not there", handoff.id))
+        })?),
+        None => None,
+    };
+    let history = turn.state.history(handoff.question());
     let active: Vec<Attempt> = history.active.iter().filter_map(|id| turn.state.get(id)).collect();
     let asked = Asked {
-        job: &job,
+        job: job.as_ref(),
         history: &history,
         active: &active,
         own: Some(handoff),
@@ -179,7 +182,7 @@ fn named(turn: &Turn<'_>, wish: &Wish, handoff: &Handoff) -> Result<(Handoff, Op
         state: turn.state,
     };
     let overtaken = match lease::admit(&asked)? {
-        Admission::Again(attempt) => return Err(lease::under_review(&attempt, &job)),
+        Admission::Again(attempt) => return Err(lease::under_review(&attempt)),
         Admission::New { overtaken } => overtaken.map(|attempt| *attempt),
     };
     match handoff.state {
@@ -199,8 +202,10 @@ fn named(turn: &Turn<'_>, wish: &Wish, handoff: &Handoff) -> Result<(Handoff, Op
             .because(format!("it waits until {from}"))
             .fix("claim it then, or claim another"));
     }
-    lease::family_allowed(&job, wish.family, false, BEST)?;
-    another_mind(turn, wish, handoff, &job)?;
+    if let Some(job) = &job {
+        lease::family_allowed(job, wish.family, false, BEST)?;
+        another_mind(turn, wish, handoff, job)?;
+    }
     Ok((handoff.clone(), overtaken))
 }
 

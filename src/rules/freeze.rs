@@ -28,12 +28,15 @@ pub const WARN_INPUT: u64 = 256 * 1024;
 /// A frozen job: everything that a reviewer is asked, and on what terms. Kept as a blob.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FrozenJob {
-    /// The start of the digest.
-    pub id: JobId,
+    /// The start of the digest; work that is no question has no id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<JobId>,
     /// `nf1:` and the hash of the question.
-    pub fingerprint: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
     /// `nfj1:` and the hash of question, permissions and terms.
-    pub job_digest: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job_digest: Option<String>,
     /// The question.
     pub question: Question,
     /// What the work may touch.
@@ -98,11 +101,12 @@ impl Frozen {
     /// The job as the log knows it.
     pub fn entity(&self, session: Option<&SessionId>, run: Option<&RunId>, at: Time) -> Result<Job> {
         let question = &self.job.question;
+        let unnamed = || Error::new(Kind::BadInput, "work that is no question is no job");
         let name = |text: &str| text.parse::<Name>().map_err(|bad| wrong("job file", "", &bad));
         Ok(Job {
-            id: self.job.id.clone(),
-            fingerprint: self.job.fingerprint.clone(),
-            job_digest: self.job.job_digest.clone(),
+            id: self.job.id.clone().ok_or_else(unnamed)?,
+            fingerprint: self.job.fingerprint.clone().ok_or_else(unnamed)?,
+            job_digest: self.job.job_digest.clone().ok_or_else(unnamed)?,
             contract: question.contract.clone(),
             kind: name(&question.kind)?,
             subject: name(&question.subject)?,
@@ -165,9 +169,9 @@ pub fn freeze(spec: &JobSpec, contents: &BTreeMap<Name, Vec<u8>>) -> Result<Froz
         &spec.allow_evidence,
     );
     let job = FrozenJob {
-        id: JobId::from_bytes(digest.bytes()),
-        job_digest: fingerprint::job_digest_text(&digest),
-        fingerprint,
+        id: Some(JobId::from_bytes(digest.bytes())),
+        job_digest: Some(fingerprint::job_digest_text(&digest)),
+        fingerprint: Some(fingerprint),
         question,
         permissions: spec.permissions,
         execution: spec.execution.clone(),
@@ -180,7 +184,7 @@ pub fn freeze(spec: &JobSpec, contents: &BTreeMap<Name, Vec<u8>>) -> Result<Froz
     Ok(frozen)
 }
 
-fn taken(
+pub(super) fn taken(
     artifact: &ArtifactRef,
     contents: &BTreeMap<Name, Vec<u8>>,
     forbidden: &Forbidden,

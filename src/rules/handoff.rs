@@ -4,12 +4,13 @@
 use super::checkpoint::{self, Saved};
 use super::lease::{self, Admission, Asked};
 use super::lifecycle::Course;
+use super::task::FrozenTask;
 use crate::error::{Error, Kind, Result};
 use crate::model::checkpoint::{Bindings, Boundary, CheckpointPending};
 use crate::model::decision::{Decision, Turn};
 use crate::model::event::{AttemptEnd, Event};
 use crate::model::handoff::{
-    Attempt, AttemptState, ContextPolicy, Handoff, HandoffState, Permissions, terms,
+    Attempt, AttemptState, ContextPolicy, Handoff, HandoffState, Permissions, Task, terms,
 };
 use crate::model::id::{HandoffId, JobId, Name, SessionId, word};
 use crate::model::job::Job;
@@ -82,14 +83,32 @@ pub fn sound_ttl(ttl_ms: u64) -> Result<()> {
         .fix("give --ttl a duration such as 15m"))
 }
 
+/// What a handoff is about.
+#[derive(Clone, Copy)]
+pub enum Work<'a> {
+    /// A frozen question.
+    Question(&'a Job),
+    /// Work that is none, with what is listed for its worker besides the packet.
+    Task(&'a FrozenTask, &'a [Name]),
+}
+
+impl<'a> Work<'a> {
+    fn job(self) -> Option<&'a Job> {
+        match self {
+            Work::Question(job) => Some(job),
+            Work::Task(..) => None,
+        }
+    }
+}
+
 /// Everything that an opening is decided on.
 pub struct Opening<'a> {
     /// The session that asks.
     pub session: Session,
     /// Its current run.
     pub run: Option<Run>,
-    /// The job.
-    pub job: &'a Job,
+    /// What is to be done.
+    pub work: Work<'a>,
     /// How it is to be queued.
     pub terms: Terms,
     /// Whether the session waits for the answer.
@@ -109,8 +128,8 @@ pub struct Opening<'a> {
 pub struct Queued {
     /// The handoff.
     pub handoff: HandoffId,
-    /// Its job.
-    pub job: JobId,
+    /// Its job, where it is a frozen question.
+    pub job: Option<JobId>,
     /// The session that asks.
     pub session: SessionId,
     /// Its state now.
@@ -136,7 +155,7 @@ pub fn open(turn: &mut Turn<'_>, opening: Opening<'_>) -> Result<Decision<Queued
     }
     let now = turn.now.clone();
     let asked = Asked {
-        job: opening.job,
+        job: opening.work.job(),
         history: &opening.history,
         active: &opening.active,
         own: None,
@@ -145,11 +164,11 @@ pub fn open(turn: &mut Turn<'_>, opening: Opening<'_>) -> Result<Decision<Queued
         state: turn.state,
     };
     if let Admission::Again(attempt) = lease::admit(&asked)? {
-        return Err(lease::under_review(&attempt, opening.job));
+        return Err(lease::under_review(&attempt));
     }
     lease::may_send(&opening.session)?;
     let mut course = Course::new(opening.session, opening.run);
-    let handoff = made(turn, &course.session, opening.job, opening.terms)?;
+    let handoff = made(turn, &course.session, opening.work, opening.terms)?;
     announce(&mut course, &handoff);
     gate_pending(&mut course, &handoff);
     let wait = opening.wait.then_some(Status::AwaitingExternal);
@@ -183,23 +202,51 @@ fn again(opening: &Opening<'_>, own: &Handoff) -> Result<Decision<Queued>> {
     Ok(Decision::nothing(told(own, &opening.session, true)))
 }
 
-/// A handoff of a job by a session.
+/// The gate of a question where none is given.
+fn own_gate(work: Work<'_>) -> Result<Name> {
+    match work {
+        Work::Question(job) => lease::default_gate(job),
+        Work::Task(..) => Err(Error::new(Kind::Usage, "work that is no question has no gate of its own")
+            .fix("give --gate NAME")),
+    }
+}
+
+/// A handoff of a piece of work by a session.
 ///
 /// # Errors
 /// `usage` where no gate is given and the job's own is no name.
-pub fn made(turn: &mut Turn<'_>, session: &Session, job: &Job, given: Terms) -> Result<Handoff> {
+pub fn made(turn: &mut Turn<'_>, session: &Session, work: Work<'_>, given: Terms) -> Result<Handoff> {
+    let (execution, scope) = match work {
+        Work::Question(job) => (&job.execution, job.result_scope),
+        Work::Task(task, _) => (&task.work.execution, task.work.permissions.result_scope),
+    };
+    let task = match work {
+        Work::Question(_) => None,
+        Work::Task(task, _) => Some(Task { blob: turn.blob(task.blob()), places: task.places.clone() }),
+    };
+    let context = match work {
+        Work::Question(_) => Vec::new(),
+        Work::Task(_, listed) => listed.to_vec(),
+    };
+    let gate = given.gate.map_or_else(|| own_gate(work), Ok)?;
+    let job = work.job();
     Ok(Handoff {
         id: turn.id()?,
-        job: job.id.clone(),
-        fingerprint: job.fingerprint.clone(),
+        job: job.map(|job| job.id.clone()),
+        fingerprint: job.map(|job| job.fingerprint.clone()),
+        task,
         source_session: session.id.clone(),
         target_class: given.class,
         resource: session.resource.clone(),
-        gate: given.gate.map_or_else(|| lease::default_gate(job), Ok)?,
-        context_policy: ContextPolicy::PacketOnly,
-        permissions: Permissions { result_scope: job.result_scope },
+        gate,
+        context_policy: match context.is_empty() {
+            true => ContextPolicy::PacketOnly,
+            false => ContextPolicy::Listed,
+        },
+        context,
+        permissions: Permissions { result_scope: scope },
         priority: given.priority,
-        terms: terms(&job.execution),
+        terms: terms(execution),
         ready_at: given.not_before.filter(|from| *from > turn.now.wall),
         failures: 0,
         max_attempts: given.max_attempts,
@@ -336,7 +383,7 @@ pub fn revoke(turn: &Turn<'_>, session: &Session, handoff: &Handoff) -> Result<D
             .fix(format!("nf show {}", handoff.id)));
     };
     let mut events = lease::end(turn.state, &attempt, AttemptEnd::Revoked, &word("by_source")?)?;
-    let history = turn.state.history(&handoff.fingerprint);
+    let history = turn.state.history(handoff.question());
     events.push(lease::next(handoff, &history, None));
     let state = lease::state_after(handoff, &history);
     Ok(Decision::new(

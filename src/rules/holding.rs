@@ -95,7 +95,7 @@ pub fn release(turn: &Turn<'_>, attempt: &Attempt, handoff: &Handoff) -> Result<
     }
     lease::may_answer(attempt, handoff)?;
     let mut events = lease::end(turn.state, attempt, AttemptEnd::Released, &word("by_worker")?)?;
-    let history = turn.state.history(&attempt.fingerprint);
+    let history = turn.state.history(attempt.question());
     events.push(lease::next(handoff, &history, None));
     Ok(Decision::new(
         events,
@@ -144,7 +144,7 @@ pub fn fail(
     let pause = failure.retry_after_ms.unwrap_or_else(|| pause_ms(handoff.failures));
     let ready_at = Some(turn.at().plus_millis(pause));
     let mut events = lease::end(turn.state, attempt, AttemptEnd::Failed, &reason)?;
-    let history = turn.state.history(&attempt.fingerprint);
+    let history = turn.state.history(attempt.question());
     let again = failure.retryable && lease::state_after(handoff, &history) == HandoffState::Queued;
     events.push(match again {
         true => lease::next(handoff, &history, ready_at),

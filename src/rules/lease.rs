@@ -6,7 +6,7 @@ use super::lifecycle::{Course, followers};
 use crate::error::{Error, Kind, Result};
 use crate::model::event::{AttemptEnd, Event};
 use crate::model::handoff::{Attempt, AttemptState, Handoff, HandoffState, Lease, Transport};
-use crate::model::id::{HandoffId, Name, ResultId};
+use crate::model::id::{HandoffId, JobId, Name, ResultId};
 use crate::model::job::{Family, Grade, Job};
 use crate::model::result::{Answer, History, StoredResult};
 use crate::model::session::{Session, Status};
@@ -35,13 +35,22 @@ pub fn has_expired(lease: &Lease, now: &Moment) -> bool {
 
 /// The answer that closes a question for a job, if there is one.
 pub fn closing<'a>(history: &'a History, job: &Job) -> Option<&'a Answer> {
-    history.answers.iter().find(|answer| answer.meets(&job.execution))
+    history.closing(Some(&job.execution))
+}
+
+/// What is asked, in words: the job, or the handoff where it is no frozen question.
+pub fn what(job: Option<&JobId>, handoff: Option<&HandoffId>) -> String {
+    match (job, handoff) {
+        (Some(job), _) => format!("job {job}"),
+        (None, Some(handoff)) => format!("handoff {handoff}"),
+        (None, None) => "this work".to_owned(),
+    }
 }
 
 /// What a wish to ask a question meets.
 pub struct Asked<'a> {
-    /// The job.
-    pub job: &'a Job,
+    /// The job, where a frozen question is asked.
+    pub job: Option<&'a Job>,
     /// What has happened to its question.
     pub history: &'a History,
     /// The question's active attempts.
@@ -74,13 +83,14 @@ pub enum Admission {
 /// # Errors
 /// `already_judged`, `under_review`, `exhausted`.
 pub fn admit(asked: &Asked<'_>) -> Result<Admission> {
-    if let Some(answer) = closing(asked.history, asked.job) {
-        return Err(already_judged(asked.state, asked.job, answer));
+    let name = what(asked.job.map(|job| &job.id), asked.own.map(|own| &own.id));
+    if let Some(answer) = asked.history.closing(asked.job.map(|job| &job.execution)) {
+        return Err(already_judged(asked.state, &name, answer));
     }
     let own = |attempt: &&Attempt| asked.own.is_some_and(|handoff| handoff.id == attempt.handoff);
     let live = |attempt: &&Attempt| !attempt.lapsed && !has_expired(&attempt.lease, asked.now);
     if let Some(elsewhere) = asked.active.iter().find(|attempt| live(attempt) && !own(attempt)) {
-        return Err(under_review(elsewhere, asked.job));
+        return Err(under_review(elsewhere));
     }
     let mine = asked.active.iter().find(own);
     match mine {
@@ -88,11 +98,8 @@ pub fn admit(asked: &Asked<'_>) -> Result<Admission> {
         _ => {
             let limit = asked.limit;
             if asked.history.opened >= limit {
-                return Err(Error::new(
-                    Kind::Exhausted,
-                    format!("job {} has used its attempts", asked.job.id),
-                )
-                .because(format!("{} of {limit} are opened", asked.history.opened)));
+                return Err(Error::new(Kind::Exhausted, format!("{name} has used its attempts"))
+                    .because(format!("{} of {limit} are opened", asked.history.opened)));
             }
             Ok(Admission::New { overtaken: mine.cloned().map(Box::new) })
         }
@@ -100,9 +107,10 @@ pub fn admit(asked: &Asked<'_>) -> Result<Admission> {
 }
 
 /// The refusal to ask a question that is out.
-pub fn under_review(attempt: &Attempt, job: &Job) -> Error {
-    let Attempt { id, handoff, lease, .. } = attempt;
-    Error::new(Kind::UnderReview, format!("job {} is under review elsewhere", job.id))
+pub fn under_review(attempt: &Attempt) -> Error {
+    let Attempt { id, handoff, lease, job, .. } = attempt;
+    let name = what(job.as_ref(), Some(handoff));
+    Error::new(Kind::UnderReview, format!("{name} is under review elsewhere"))
         .because(format!("attempt {id} of handoff {handoff} is open until {}", lease.expires_at()))
         .details(serde_json::json!({"attempt": id, "handoff": handoff}))
 }
@@ -121,9 +129,9 @@ pub fn after_answer(state: &State, result: &ResultId) -> String {
 }
 
 /// The refusal to ask a judged question again, with the answer that it has.
-pub fn already_judged(state: &State, job: &Job, answer: &Answer) -> Error {
+pub fn already_judged(state: &State, name: &str, answer: &Answer) -> Error {
     let verdict = answer.verdict.clone().unwrap_or_else(|| "without verdict".to_owned());
-    Error::new(Kind::AlreadyJudged, format!("job {} is judged already", job.id))
+    Error::new(Kind::AlreadyJudged, format!("{name} is judged already"))
         .because(format!("result {} ({verdict}) answers the same question", answer.result))
         .fix(after_answer(state, &answer.result))
         .details(serde_json::json!({"result": answer.result, "verdict": answer.verdict}))

@@ -33,6 +33,7 @@ pub mod schema;
 pub mod secret;
 pub mod session;
 pub mod sound;
+pub mod task;
 pub mod waiting;
 
 #[cfg(test)]

@@ -46,7 +46,12 @@ pub(super) fn invalid(
 ) -> Result<Decision<Bound>> {
     let class = ReplyClass::SemanticInvalid;
     let reply = received(arrival, class, Some(failures.join(",")), readable(arrival, claim));
-    one_more_invalid(turn, arrival, reply, binding_error(&arrival.job.id, checks))
+    one_more_invalid(
+        turn,
+        arrival,
+        reply,
+        binding_error(&lease::what(arrival.attempt.job.as_ref(), Some(&arrival.handoff.id)), checks),
+    )
 }
 
 fn one_more_invalid(

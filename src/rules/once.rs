@@ -29,8 +29,8 @@ pub struct Evidence {
     pub result: StoredResult,
     /// The value in its blob.
     pub body: serde_json::Value,
-    /// Its job, from the log.
-    pub job: Job,
+    /// Its job, from the log, where there is one.
+    pub job: Option<Job>,
     /// Its job, from the blob.
     pub frozen: FrozenJob,
     /// Its attempt.
@@ -53,7 +53,7 @@ impl Evidence {
             ancestors: &self.ancestors,
             source_native: self.source.native.as_deref(),
             worker: &self.worker,
-            frozen_by: &self.job.frozen_by,
+            frozen_by: self.job.as_ref().map_or(&[], |job| &job.frozen_by),
             // The result exists because its attempt's nonce came back.
             nonce_returned: self.attempt.result.as_ref() == Some(&self.result.id),
             named: claim.named(&self.attempt),
@@ -66,12 +66,17 @@ impl Evidence {
         let got = self.attempt.result.as_ref().map_or_else(|| "no result".to_owned(), ToString::to_string);
         let against = Against {
             frozen: &self.frozen,
-            job: &self.job,
+            job: self.job.as_ref(),
             attempt: &self.attempt,
             attempt_check: Check::equal("attempt", self.result.id.to_string(), got),
             independence: self.facts(&claim),
         };
         binding::bind(&claim, &against)
+    }
+
+    /// What was asked, in words.
+    fn name(&self) -> String {
+        super::lease::what(self.result.job.as_ref(), Some(&self.handoff.id))
     }
 
     /// The grounds of its independence grade, line by line.
@@ -174,7 +179,7 @@ pub fn consume(turn: &mut Turn<'_>, consume: Consume) -> Result<Decision<Consume
     newest_question(turn.state, &consume)?;
     let checks = consume.evidence.checks();
     if !failed(&checks).is_empty() {
-        return Err(super::refusal::binding_error(&consume.evidence.job.id, checks));
+        return Err(super::refusal::binding_error(&consume.evidence.name(), checks));
     }
     apply(turn, consume, checked.verdict, checks)
 }
@@ -195,7 +200,7 @@ fn newest_question(state: &State, consume: &Consume) -> Result<()> {
     let newest = newest.and_then(|id| state.get::<Handoff>(id));
     match newest {
         // The same question, whoever sent it: its one answer serves.
-        Some(newest) if newest.fingerprint == result.fingerprint => Ok(()),
+        Some(newest) if newest.question() == result.question() => Ok(()),
         Some(newest) => {
             let why = format!("gate {} waits for handoff {}, which was sent later", own.gate, newest.id);
             Err(not_consumable(&result.id, &why)
@@ -212,7 +217,7 @@ fn newest_question(state: &State, consume: &Consume) -> Result<()> {
 }
 
 fn contested(state: &State, result: &StoredResult) -> Error {
-    let verdicts = state.history(&result.fingerprint).verdicts.join(", then ");
+    let verdicts = state.history(result.question()).verdicts.join(", then ");
     Error::new(Kind::Contested, format!("result {} follows a different readable verdict", result.id))
         .because(format!("verdicts that came in for this question: {verdicts}"))
         .fix(format!("look at both, then nf consume {} --as NAME --contested REASON", result.id))
@@ -278,12 +283,12 @@ fn apply(
         consumer: consume.consumer.clone(),
         result_hash: Some(result.blob),
         payload_hash: None,
-        fingerprint: Some(result.fingerprint.clone()),
+        fingerprint: result.fingerprint.clone(),
         outcome: verdict.clone(),
         attempt: Some(evidence.attempt.id.clone()),
         checks: checks.clone(),
-        history: Some(turn.state.history(&result.fingerprint)),
-        earlier: earlier(turn.state, job),
+        history: Some(turn.state.history(result.question())),
+        earlier: job.as_ref().map(|job| earlier(turn.state, job)).unwrap_or_default(),
         contested,
         seq: turn.seq(),
         at: turn.at(),
@@ -312,7 +317,8 @@ fn apply(
     }
     if verdict.polarity == Polarity::Fail {
         // Repair will change the judged text: from here it is for re-reading, not exact.
-        let bindings = checkpoint::loosen(&consume.bindings, &job.places);
+        let judged = job.as_ref().map_or(&[][..], |job| &job.places);
+        let bindings = checkpoint::loosen(&consume.bindings, judged);
         let pending = CheckpointPending { handoff: None, gate: Some(consume.consumer.clone()) };
         let saved = Saved { session, run, boundary: Boundary::Other, pending };
         events.push(Event::CheckpointSaved { checkpoint: checkpoint::save(turn, saved, bindings)? });

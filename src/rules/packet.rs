@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::freeze::FrozenJob;
 use crate::model::handoff::Transport;
 use crate::model::hash::Hash;
-use crate::model::id::{HandoffId, SessionId};
+use crate::model::id::{HandoffId, Name, SessionId};
 
 /// Everything that a packet is made from.
 pub struct Packet<'a> {
@@ -24,6 +24,8 @@ pub struct Packet<'a> {
     pub nonce: &'a str,
     /// The session that asks.
     pub source: &'a SessionId,
+    /// What is listed for the worker besides the packet, by name.
+    pub context: &'a [Name],
 }
 
 /// The packet's text in the form that a transport takes. Same input, same bytes.
@@ -38,6 +40,8 @@ pub fn render(packet: &Packet<'_>, transport: Transport) -> String {
     format!("NF PACKET {} {} bytes blake3 {}\n{body}", packet.handoff, body.len(), &hash[..16])
 }
 
+const NOTHING_ELSE: &str = "Use no project files, no other chat and no memory of either.";
+
 /// The sentences that open every packet.
 fn sentences(packet: &Packet<'_>, transport: Transport) -> [String; 5] {
     let form = if transport == Transport::Human { "form" } else { "JSON block" };
@@ -47,9 +51,16 @@ fn sentences(packet: &Packet<'_>, transport: Transport) -> [String; 5] {
             format!("the last line is not \"END NF PACKET {}\"", packet.handoff)
         }
     };
+    let (first, second) = match (&packet.job.id, packet.context) {
+        (Some(_), _) => ("Judge only what stands in this packet.", NOTHING_ELSE),
+        (None, []) => ("Do only what stands in this packet.", NOTHING_ELSE),
+        (None, _) => {
+            ("Do only what stands in this packet.", "Use what is listed as context, and nothing else.")
+        }
+    };
     [
-        "Judge only what stands in this packet.".to_owned(),
-        "Use no project files, no other chat and no memory of either.".to_owned(),
+        first.to_owned(),
+        second.to_owned(),
         "Put no private reasoning into the answer; evidence is what a reader can check.".to_owned(),
         format!("If {whole}, answer with the one word: truncated"),
         format!("Answer with one {form}, filled in as the return form at the end shows."),
@@ -85,7 +96,9 @@ fn text(out: &mut String, packet: &Packet<'_>, transport: Transport) -> std::fmt
             Err(_) => fenced(out, "base64", &base64::engine::general_purpose::STANDARD.encode(bytes))?,
         }
     }
-    writeln!(out, "# Rubric\n")?;
+    if packet.job.id.is_some() {
+        writeln!(out, "# Rubric\n")?;
+    }
     for (number, line) in packet.job.question.rubric.as_array().into_iter().flatten().enumerate() {
         match line {
             Value::String(line) => writeln!(out, "{}. {}", number + 1, line.replace('\n', "\n   "))?,
@@ -115,25 +128,44 @@ fn return_form(out: &mut String, packet: &Packet<'_>, transport: Transport) -> s
         "Name your provider and model. If you cannot judge, set \"status\" to \"cannot_judge\", add a"
     )?;
     writeln!(out, "short \"reason\" and leave \"output\" out. Keep the member \"nf\" exactly as it is.\n")?;
-    fenced(out, "json", &pretty(&blank(packet.job, packet.nonce, transport)))
+    fenced(out, "json", &pretty(&blank(packet.job, packet.handoff, packet.nonce, transport)))
 }
 
 fn header(packet: &Packet<'_>) -> Vec<(&'static str, String)> {
     let question = &packet.job.question;
     let execution = &packet.job.execution;
+    if packet.job.id.is_none() {
+        return task_header(packet);
+    }
     let independence = if execution.independent {
         format!("required ({}): answer only if you had no part in making this work", execution.min_grade)
     } else {
         "not required".to_owned()
     };
     vec![
-        ("job", packet.job.id.to_string()),
-        ("fingerprint", packet.job.fingerprint.clone()),
+        ("job", packet.job.id.as_ref().map(ToString::to_string).unwrap_or_default()),
+        ("fingerprint", packet.job.fingerprint.clone().unwrap_or_default()),
         ("contract", question.contract.clone().unwrap_or_else(|| "none".to_owned())),
         ("kind", question.kind.clone()),
         ("subject", question.subject.clone()),
         ("result scope", packet.job.permissions.result_scope.to_string()),
         ("independence", independence),
+        ("source session", packet.source.to_string()),
+    ]
+}
+
+/// The header of work that is no question.
+fn task_header(packet: &Packet<'_>) -> Vec<(&'static str, String)> {
+    let context = match packet.context {
+        [] => "this packet only".to_owned(),
+        listed => listed.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+    };
+    vec![
+        ("handoff", packet.handoff.to_string()),
+        ("kind", packet.job.question.kind.clone()),
+        ("subject", packet.job.question.subject.clone()),
+        ("context", context),
+        ("result scope", packet.job.permissions.result_scope.to_string()),
         ("source session", packet.source.to_string()),
     ]
 }
@@ -155,14 +187,22 @@ fn fenced(out: &mut String, info: &str, text: &str) -> std::fmt::Result {
     writeln!(out, "{fence}{info}\n{text}{end}{fence}\n")
 }
 
+/// What an answer returns unchanged: the question and the nonce, or the handoff where it is no question.
+fn identity(job: &FrozenJob, handoff: &HandoffId, nonce: &str) -> Value {
+    match (&job.id, &job.fingerprint) {
+        (Some(id), Some(fingerprint)) => json!({"job": id, "fingerprint": fingerprint, "nonce": nonce}),
+        _ => json!({"handoff": handoff, "nonce": nonce}),
+    }
+}
+
 /// The return form with its blanks empty: what the reviewer fills in, and what intake knows as unfilled.
-pub fn blank(job: &FrozenJob, nonce: &str, transport: Transport) -> Value {
+pub fn blank(job: &FrozenJob, handoff: &HandoffId, nonce: &str, transport: Transport) -> Value {
     let worker = match transport {
         Transport::Human => json!({"name": ""}),
         Transport::Chat | Transport::Agent | Transport::Worker => json!({"model": "", "provider": ""}),
     };
     json!({
-        "nf": {"job": job.id, "fingerprint": job.fingerprint, "nonce": nonce},
+        "nf": identity(job, handoff, nonce),
         "worker": worker,
         "status": "completed",
         "output": blank_of(&job.question.output),
@@ -203,9 +243,10 @@ fn human_form(out: &mut String, packet: &Packet<'_>) -> std::fmt::Result {
     writeln!(out, "# NF FORM {}", packet.handoff)?;
     writeln!(out, "# leave these four lines as they are")?;
     writeln!(out, "nf:")?;
-    writeln!(out, "  job: \"{}\"", packet.job.id)?;
-    writeln!(out, "  fingerprint: \"{}\"", packet.job.fingerprint)?;
-    writeln!(out, "  nonce: \"{}\"", packet.nonce)?;
+    for (name, value) in identity(packet.job, packet.handoff, packet.nonce).as_object().into_iter().flatten()
+    {
+        writeln!(out, "  {name}: {value}")?;
+    }
     writeln!(out, "# from here on: text between the quotes; a quotation mark inside a text is written \\\"")?;
     writeln!(out, "worker:")?;
     writeln!(out, "  # your name, between the quotes")?;
@@ -284,7 +325,7 @@ fn agent(packet: &Packet<'_>) -> String {
         "rubric": packet.job.question.rubric,
         "output_schema": packet.job.question.output,
         "evidence": packet.job.question.evidence,
-        "return_form": blank(packet.job, packet.nonce, Transport::Agent),
+        "return_form": blank(packet.job, packet.handoff, packet.nonce, Transport::Agent),
     });
     pretty(&document) + "\n"
 }

@@ -3,7 +3,6 @@
 use super::intake::{IntakeFault, nonces};
 use crate::error::{Error, Kind};
 use crate::model::check::{Check, failed};
-use crate::model::id::JobId;
 use crate::model::result::{History, StoredResult};
 
 /// The error of a failed intake.
@@ -33,7 +32,7 @@ fn without_nonces(text: &str) -> String {
 }
 
 /// The error of a failed binding.
-pub fn binding_error(job: &JobId, checks: Vec<Check>) -> Error {
+pub fn binding_error(name: &str, checks: Vec<Check>) -> Error {
     let lines: Vec<String> = checks
         .iter()
         .filter(|check| !check.ok)
@@ -42,7 +41,7 @@ pub fn binding_error(job: &JobId, checks: Vec<Check>) -> Error {
     let passed = checks.iter().filter(|check| check.ok).count();
     Error::new(
         Kind::SemanticInvalid,
-        format!("the answer does not bind to job {job}: {passed} of {} checks", checks.len()),
+        format!("the answer does not bind to {name}: {passed} of {} checks", checks.len()),
     )
     .because(lines.join("\n       "))
     .details(serde_json::json!({"reason": "binding", "failed": failed(&checks), "checks": checks}))

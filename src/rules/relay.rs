@@ -3,7 +3,7 @@
 
 use super::attempt::{self, Asking, Claimant};
 use super::freeze::FrozenJob;
-use super::handoff::{self, Terms};
+use super::handoff::{self, Terms, Work};
 use super::lease::{self, Admission, Asked};
 use super::lifecycle::Course;
 use crate::error::{Error, Kind, Result};
@@ -81,7 +81,7 @@ pub fn send(turn: &mut Turn<'_>, relay: Relay<'_>) -> Result<Decision<Sent>> {
     }
     let now = turn.now.clone();
     let asked = Asked {
-        job: relay.job,
+        job: Some(relay.job),
         history: &relay.history,
         active: &relay.active,
         own: relay.own.as_ref(),
@@ -93,7 +93,7 @@ pub fn send(turn: &mut Turn<'_>, relay: Relay<'_>) -> Result<Decision<Sent>> {
         Admission::Again(attempt) if relay.kept.is_some() => return again(&relay, *attempt),
         // A worker holds its own packet, so that none is kept here: its work is not taken by asking again.
         Admission::Again(attempt) if !attempt.transport.is_relay() => {
-            return Err(lease::under_review(&attempt, relay.job).fix(format!(
+            return Err(lease::under_review(&attempt).fix(format!(
                 "nf handoff release {} --revoke takes it back from the worker",
                 attempt.handoff
             )));
@@ -123,7 +123,7 @@ fn again(relay: &Relay<'_>, attempt: Attempt) -> Result<Decision<Sent>> {
     let gate = relay.own.as_ref().map(|own| own.gate.clone());
     Ok(Decision::nothing(Sent {
         handoff: attempt.handoff,
-        job: attempt.job,
+        job: relay.job.id.clone(),
         session: relay.session.id.clone(),
         status: relay.session.status,
         gate: gate.map_or_else(|| lease::default_gate(relay.job), Ok)?,
@@ -146,7 +146,7 @@ fn open(turn: &mut Turn<'_>, relay: Relay<'_>, overtaken: Option<&Attempt>) -> R
         Some(own) => own,
         None => {
             let terms = terms(relay.transport, relay.gate);
-            let handoff = handoff::made(turn, &course.session, relay.job, terms)?;
+            let handoff = handoff::made(turn, &course.session, Work::Question(relay.job), terms)?;
             handoff::announce(&mut course, &handoff);
             handoff
         }

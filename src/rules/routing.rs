@@ -265,7 +265,7 @@ pub fn resolve_for(
 ) -> Result<Decision<Routed>> {
     let history = turn.state.history(&job.fingerprint);
     if let Some(answer) = closing(&history, job) {
-        return Err(already_judged(turn.state, job, answer));
+        return Err(already_judged(turn.state, &format!("job {}", job.id), answer));
     }
     let error = match resolve(job, routes) {
         Ok(routed) => return Ok(Decision::nothing(routed)),

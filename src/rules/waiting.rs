@@ -1,7 +1,7 @@
 //! Where a handoff stands and why nobody can claim it now, with the command that leads on: what `status` and
 //! `show` say of it. Decides nothing; the order of the reasons is that in which a claim meets them.
 
-use super::lease::{after_answer, closing, has_expired};
+use super::lease::{after_answer, has_expired};
 use crate::model::handoff::{Attempt, AttemptState, Handoff, HandoffState};
 use crate::model::job::{Family, Grade, Job};
 use crate::model::queue::Filter;
@@ -92,14 +92,16 @@ pub fn look(state: &State, handoff: &Handoff, now: &Moment, tell: Tell<'_>) -> W
 type Said = (Stand, String, String);
 
 fn said(state: &State, handoff: &Handoff, attempt: Option<&Attempt>, now: &Moment, tell: Tell<'_>) -> Said {
-    let Handoff { id, job: of, target_class: class, max_attempts, .. } = handoff;
+    let Handoff { id, target_class: class, max_attempts, .. } = handoff;
+    // Work that is no frozen question is opened again with all that it was opened with.
+    let of = handoff.job.as_ref().map_or_else(|| "...".to_owned(), ToString::to_string);
     if handoff.state == HandoffState::Cancelled {
-        let way = format!("nf packet {of}, or nf handoff open {of} --class {class}, asks anew");
+        let way = format!("nf handoff open {of} --class {class} asks anew");
         return (Stand::Cancelled, "its source has cancelled it".to_owned(), way);
     }
-    let history = state.history(&handoff.fingerprint);
-    let job = state.get::<Job>(of);
-    if let Some(answer) = job.as_ref().and_then(|job| closing(&history, job)) {
+    let history = state.history(handoff.question());
+    let job = handoff.job.as_ref().and_then(|job| state.get::<Job>(job));
+    if let Some(answer) = history.closing(job.as_ref().map(|job| &job.execution)) {
         let verdict = answer.verdict.as_deref().unwrap_or("without verdict");
         let why = format!("its question is judged by result {} ({verdict})", answer.result);
         return (Stand::Judged, why, after_answer(state, &answer.result));
@@ -123,7 +125,8 @@ fn said(state: &State, handoff: &Handoff, attempt: Option<&Attempt>, now: &Momen
             format!("nf show {id} tells why; nf handoff open {of} --class {class} --max-attempts {more}");
         return (Stand::Exhausted, why, way);
     }
-    let claim = format!("nf handoff claim {id} --class {class} --worker NAME, or nf packet {id}");
+    let packet = if job.is_some() { format!(", or nf packet {id}") } else { String::new() };
+    let claim = format!("nf handoff claim {id} --class {class} --worker NAME{packet}");
     match handoff.ready_at.filter(|from| *from > now.wall) {
         Some(from) => {
             let why = format!("not to be claimed before {}", tell(from));
@@ -168,10 +171,12 @@ fn held(handoff: &Handoff, attempt: &Attempt, live: bool, tell: Tell<'_>) -> Opt
 /// How many can be claimed before a handoff by a worker that may have it, and the family of such a worker;
 /// none where it is not in the queue, or too far behind to count.
 pub fn ahead(state: &State, handoff: &Handoff) -> Option<(usize, Family)> {
-    let job = state.get::<Job>(&handoff.job)?;
-    let families = &job.execution.families;
-    let family = [Family::ServiceJob].into_iter().find(|own| families.contains(own));
-    let family = family.or_else(|| families.first().copied())?;
+    let job = handoff.job.as_ref().and_then(|job| state.get::<Job>(job));
+    let family = job.map_or(Some(Family::ServiceJob), |job| {
+        let families = &job.execution.families;
+        let usual = families.iter().find(|family| **family == Family::ServiceJob);
+        usual.or(families.first()).copied()
+    })?;
     let ready = state.ready(&handoff.target_class, &Filter::All, family, Grade::Attested);
     let at = ready.take(AHEAD).position(|other| other.id == handoff.id)?;
     Some((at, family))

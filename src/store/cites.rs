@@ -14,6 +14,10 @@ pub(super) fn cited(event: &Event) -> Vec<Hash> {
             Some(Text::Blob(hash)) => vec![hash],
             _ => Vec::new(),
         },
+        Event::HandoffOpened { handoff } => {
+            let task = handoff.task.iter();
+            task.flat_map(|task| task.places.iter().map(|place| place.hash).chain([task.blob])).collect()
+        }
         Event::ResultStored { result } => vec![result.blob],
         Event::EffectCleared { reason: Text::Blob(hash), .. } => vec![*hash],
         Event::ConflictRefused { value, .. } => value.iter().copied().collect(),

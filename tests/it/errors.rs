@@ -170,7 +170,7 @@ fn twins() -> (String, String) {
         let none = |_: &str| Err(nf::error::Error::new(Kind::BadInput, "no contracts"));
         let spec = nf::rules::jobfile::job(&value, &none).expect("a job");
         let frozen = nf::rules::freeze::freeze(&spec, &std::collections::BTreeMap::new()).expect("frozen");
-        if let Some(other) = seen.insert(frozen.job.id.to_string()[..6].to_owned(), number) {
+        if let Some(other) = seen.insert(frozen.job.id.expect("an id").to_string()[..6].to_owned(), number) {
             return (job(other), job(number));
         }
     }

@@ -44,5 +44,6 @@ mod resume;
 mod routes;
 mod streams;
 mod suites;
+mod tasks;
 mod tidy;
 mod verify;

@@ -183,9 +183,9 @@ fn asked(
     handoff: &Handoff,
     decide: impl FnOnce(&mut Turn<'_>, &Asking<'_>) -> Result<(Decision<Claimed>, Secret)>,
 ) -> Result<(Decision<Claimed>, Secret)> {
-    let job: Job = get(turn.state, &handoff.job)?;
+    let job = handoff.job.as_ref().map(|id| get::<Job>(turn.state, id)).transpose()?;
     let source: Session = get(turn.state, &handoff.source_session)?;
-    let frozen = load::frozen(&opened.store, &job)?;
+    let frozen = load::asked(&opened.store, job.as_ref(), handoff)?;
     let artifacts = load::artifacts(&opened.store, &frozen)?;
     decide(turn, &Asking { source: &source, frozen: &frozen, artifacts: &artifacts })
 }

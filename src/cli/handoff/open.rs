@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
+use super::task::{Given, Read, TaskArgs};
 use crate::cli::ctx::{Context, Opened, find, get};
 use crate::cli::load;
 use crate::cli::output::{Done, Report, when};
@@ -17,13 +18,14 @@ use crate::model::session::{Role, Session};
 use crate::model::state::State;
 use crate::model::time::{Time, parse_millis};
 use crate::rules::checkpoint::carry;
-use crate::rules::handoff::{Opening, Queued, TakenBack, Terms, cancel, open};
+use crate::rules::handoff::{Opening, Queued, TakenBack, Terms, Work, cancel, open};
 use crate::store::Gathered;
 
 /// Queue a frozen question for workers of a class
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  nf handoff open --class semantic_reviewer --wait\n  \
-    nf handoff open j-7hd3 --class specialist --gate ci/gate --priority 5 --max-attempts 2")]
+    nf handoff open j-7hd3 --class specialist --gate ci/gate --priority 5 --max-attempts 2\n  \
+    nf handoff open --class specialist --gate research/ch02 --instructions task.md --returns shape.yaml")]
 pub struct Open {
     /// The job; may be left out while exactly one waits for an answer
     pub job: Option<String>,
@@ -50,6 +52,8 @@ pub struct Open {
     /// How long a claim is protected: one second to 30 days
     #[arg(long, value_name = "DURATION", default_value = "15m", value_parser = parse_millis)]
     pub ttl: u64,
+    #[command(flatten)]
+    pub task: TaskArgs,
 }
 
 /// Take a handoff back for good; its attempt, if one is active, is revoked
@@ -124,8 +128,14 @@ pub fn taken_back(told: &TakenBack) -> Vec<String> {
 
 /// What was read before the lock.
 struct Facts {
-    job: JobId,
+    work: Asked,
     declared: Bindings,
+}
+
+/// What is to be queued, as it was found before the lock.
+enum Asked {
+    Question(JobId),
+    Task(Box<Read>),
 }
 
 impl Open {
@@ -135,32 +145,45 @@ impl Open {
     /// Those of the rule and the store.
     pub fn run(self, ctx: &Context) -> Result<Done> {
         let opened = ctx.open()?;
+        let given = self.task.read(ctx)?;
         let request = ctx.request(
             "handoff open",
             json!({
-                "job": self.job, "class": self.class, "gate": self.gate, "wait": self.wait,
+                "job": self.job, "task": given.as_ref().map(Given::facts), "context": self.task.context,
+                "class": self.class, "gate": self.gate, "wait": self.wait,
                 "priority": self.priority, "not_before": self.not_before, "run": ctx.global.run,
                 "max_attempts": self.max_attempts, "ttl_ms": self.ttl,
             }),
         );
         let answer = opened.transact(
             &request,
-            |state| self.gather(ctx, &opened, state),
+            |state| self.gather(ctx, &opened, given.as_ref(), state),
             |turn, facts: &Facts| self.decide(ctx, &opened, turn, facts),
         )?;
         let now = Some((opened.source.moment)().wall);
         Done::written(answer, |queued| OpenReport { queued, now })
     }
 
-    fn gather(&self, ctx: &Context, opened: &Opened, state: &State) -> Result<Gathered<Facts>> {
+    fn gather(
+        &self,
+        ctx: &Context,
+        opened: &Opened,
+        given: Option<&Given>,
+        state: &State,
+    ) -> Result<Gathered<Facts>> {
         let session = ctx.session(state)?;
-        let job = match &self.job {
-            Some(text) => find::<Job>(state, text)?,
-            None => waiting_job(state, &session)?,
+        let (work, stamps) = match (given, &self.job) {
+            (Some(given), _) => {
+                let (read, stamps) = Read::now(opened, given, &session.resource)?;
+                (Asked::Task(Box::new(read)), stamps)
+            }
+            (None, Some(text)) => (Asked::Question(find::<Job>(state, text)?.id), Vec::new()),
+            (None, None) => (Asked::Question(waiting_job(state, &session)?.id), Vec::new()),
         };
         let held = load::newest_bindings(&opened.store, state, &session)?;
-        let declared = load::declared(opened, &held)?;
-        Ok(declared.map(|declared| Facts { job: job.id, declared }))
+        let mut gathered = load::declared(opened, &held)?.map(|declared| Facts { work, declared });
+        gathered.files.extend(stamps);
+        Ok(gathered)
     }
 
     fn decide(
@@ -174,16 +197,33 @@ impl Open {
         let session: Session = ctx.session(state)?;
         ctx.expect_version(&session)?;
         let run = ctx.current_run(state, &session)?;
-        let job: Job = get(state, &facts.job)?;
-        let history = state.history(&job.fingerprint);
+        let job = match &facts.work {
+            Asked::Question(id) => Some(get::<Job>(state, id)?),
+            Asked::Task(_) => None,
+        };
+        let history = job.as_ref().map(|job| state.history(&job.fingerprint)).unwrap_or_default();
+        let same = |handoff: &Handoff| job.as_ref().is_some_and(|job| handoff.job.as_ref() == Some(&job.id));
+        let work = match (&facts.work, &job) {
+            (Asked::Task(read), _) => {
+                read.keep(turn);
+                Work::Task(&read.task, &self.task.context)
+            }
+            (Asked::Question(_), Some(job)) => Work::Question(job),
+            (Asked::Question(id), None) => {
+                return Err(crate::error::Error::new(
+                    crate::error::Kind::UnknownId,
+                    format!("job {id} is not there"),
+                ));
+            }
+        };
         let newest = load::newest_bindings(&opened.store, state, &session)?;
         let opening = Opening {
             active: history.active.iter().filter_map(|id| state.get::<Attempt>(id)).collect(),
-            own: state.outstanding(&session.id).into_iter().find(|handoff| handoff.job == job.id),
+            own: state.outstanding(&session.id).into_iter().find(same),
             history,
             session,
             run,
-            job: &job,
+            work,
             terms: Terms {
                 class: self.class.clone(),
                 gate: self.gate.clone(),

@@ -17,7 +17,7 @@ use crate::model::session::Session;
 use crate::model::state::State;
 use crate::model::time::{Moment, Time};
 use crate::rules::effect::{held, status};
-use crate::rules::lease::{MAX_INVALID, has_expired};
+use crate::rules::lease::{self, MAX_INVALID, has_expired};
 use crate::rules::once::earlier;
 use crate::rules::waiting::{self, Stand};
 
@@ -116,7 +116,7 @@ impl Looked<'_> {
 
     fn handoff(&self, handoff: &Handoff, report: &mut ShowReport) {
         let state = self.state;
-        let history = state.history(&handoff.fingerprint);
+        let history = state.history(handoff.question());
         let waiting = waiting::look(state, handoff, self.moment, &|time| self.tell(time));
         report.remarks.push(format!("stands: {}: {}", waiting.stand, waiting.why));
         if let (Stand::Ready, Some((ahead, family))) = (waiting.stand, waiting::ahead(state, handoff)) {
@@ -131,7 +131,8 @@ impl Looked<'_> {
         report
             .remarks
             .push(format!("attempts: {opened} of {most} are used, over all handoffs of its question"));
-        let common = Common { job: Some(&handoff.job), ..Common::default() };
+        let session = Some(&handoff.source_session).filter(|_| handoff.job.is_none());
+        let common = Common { job: handoff.job.as_ref(), session, ..Common::default() };
         let rows = state.listed(IdKind::AttemptId, &common, None).take(ATTEMPTS);
         let attempts = rows.filter_map(|row| state.get::<Attempt>(&row.id.parse().ok()?));
         let mut own: Vec<Attempt> = attempts.filter(|attempt| attempt.handoff == handoff.id).collect();
@@ -165,7 +166,7 @@ impl Looked<'_> {
     fn attempt(&self, attempt: &Attempt, report: &mut ShowReport) {
         let handoff = self.state.get::<Handoff>(&attempt.handoff);
         let newest = handoff.as_ref().and_then(|handoff| handoff.attempt.clone());
-        report.history = Some(self.state.history(&attempt.fingerprint));
+        report.history = Some(self.state.history(attempt.question()));
         report.remarks.push(self.attempt_line(attempt));
         let over = attempt.lapsed || has_expired(&attempt.lease, self.moment);
         report.remarks.push(match (attempt.state, over) {
@@ -189,7 +190,7 @@ impl Looked<'_> {
         report.grounds = evidence.grounds();
         report.output = evidence.body.get("output").cloned();
         let result = &evidence.result;
-        report.history = Some(self.state.history(&result.fingerprint));
+        report.history = Some(self.state.history(result.question()));
         report.remarks.extend(result.consumed.iter().map(|(by, receipt)| consumed_line(by, receipt)));
         let gate = &evidence.handoff.gate;
         let standing = result.checked.as_ref().map(|checked| checked.standing);
@@ -221,9 +222,9 @@ impl Looked<'_> {
                     let grade = result.checked.as_ref().map_or("none", |checked| checked.grade.word());
                     let Provenance { attempt, handoff, transport, .. } = &result.provenance;
                     report.remarks.push(format!(
-                        "rests on: result {id} of job {}, attempt {attempt} of handoff {handoff} by \
+                        "rests on: result {id} of {}, attempt {attempt} of handoff {handoff} by \
                          {transport}, independence {grade}",
-                        result.job
+                        lease::what(result.job.as_ref(), Some(handoff))
                     ));
                 }
             }

@@ -16,7 +16,7 @@ impl State {
             Event::HandoffOpened { handoff } => {
                 self.tables.put(entity_key(handoff.id.as_str()), handoff);
                 self.enlisted(handoff, Some(&handoff.source_session), Some(&handoff.resource), at);
-                self.about(&handoff.job, handoff, at);
+                self.about(handoff.job.as_ref(), handoff, at);
                 self.outstanding_again(handoff);
                 self.asked(handoff);
             }
@@ -25,7 +25,7 @@ impl State {
                 self.leased(attempt);
                 let source = self.get::<Handoff>(&attempt.handoff).map(|handoff| handoff.source_session);
                 self.enlisted(attempt, source.as_ref(), None, at);
-                self.about(&attempt.job, attempt, at);
+                self.about(attempt.job.as_ref(), attempt, at);
                 let key = Key::new(Table::Nonce).text(&attempt.nonce_hash.hex());
                 self.tables.put(key, &attempt.id);
                 self.change(&attempt.handoff, |handoff: &mut Handoff| {
@@ -33,7 +33,7 @@ impl State {
                     handoff.number = attempt.number;
                     handoff.attempt = Some(attempt.id.clone());
                 });
-                self.told(&attempt.fingerprint, |history| {
+                self.told(attempt.question(), |history| {
                     history.opened += 1;
                     history.active.push(attempt.id.clone());
                 });
@@ -104,11 +104,11 @@ impl State {
 
     /// The question about which an event says something that decides who may be asked.
     pub(super) fn question_of(&self, event: &Event) -> Option<String> {
-        let of_handoff = |id| self.get::<Handoff>(id).map(|handoff| handoff.fingerprint);
-        let of_attempt = |id| self.get::<Attempt>(id).map(|attempt| attempt.fingerprint);
+        let of_handoff = |id| self.get::<Handoff>(id).map(|handoff| handoff.question().to_owned());
+        let of_attempt = |id| self.get::<Attempt>(id).map(|attempt| attempt.question().to_owned());
         match event {
-            Event::HandoffOpened { handoff } => Some(handoff.fingerprint.clone()),
-            Event::HandoffClaimed { attempt } => Some(attempt.fingerprint.clone()),
+            Event::HandoffOpened { handoff } => Some(handoff.question().to_owned()),
+            Event::HandoffClaimed { attempt } => Some(attempt.question().to_owned()),
             Event::HandoffQueued { handoff, .. }
             | Event::HandoffExhausted { handoff }
             | Event::HandoffCancelled { handoff, .. }
@@ -118,7 +118,7 @@ impl State {
             | Event::LeaseRevived { attempt, .. }
             | Event::AttemptEnded { attempt, .. } => of_attempt(attempt),
             Event::ResultChecked { result, .. } => {
-                self.get::<StoredResult>(result).map(|result| result.fingerprint)
+                self.get::<StoredResult>(result).map(|result| result.question().to_owned())
             }
             _ => None,
         }
@@ -167,7 +167,7 @@ impl State {
             if how == AttemptEnd::Failed {
                 self.change(&attempt.handoff, |handoff: &mut Handoff| handoff.failures += 1);
             }
-            self.told(&attempt.fingerprint, |history| match how {
+            self.told(attempt.question(), |history| match how {
                 AttemptEnd::Failed => {}
                 AttemptEnd::Released => history.released += 1,
                 AttemptEnd::Superseded => history.expired += 1,
@@ -186,7 +186,7 @@ impl State {
             attempt.reason = reason.cloned();
         });
         if let Some(attempt) = self.get::<Attempt>(id) {
-            self.told(&attempt.fingerprint, |history| history.active.retain(|active| active != id));
+            self.told(attempt.question(), |history| history.active.retain(|active| active != id));
         }
     }
 
@@ -197,7 +197,7 @@ impl State {
             }
         });
         let Some(attempt) = self.get::<Attempt>(&reply.attempt) else { return };
-        self.told(&attempt.fingerprint, |history| {
+        self.told(attempt.question(), |history| {
             match reply.class {
                 ReplyClass::SemanticInvalid => history.invalid += 1,
                 ReplyClass::ExecutionFailed => history.cannot_judge += 1,

@@ -39,7 +39,7 @@ fn same_content_same_job_and_any_change_of_it_another() {
     }
     assert_ne!(frozen(JOB, b"text ").unwrap().job.fingerprint, base.fingerprint);
     let (fingerprint, digest) = base.digest_again();
-    assert_eq!((fingerprint, digest), (base.fingerprint, base.job_digest));
+    assert_eq!((Some(fingerprint), Some(digest)), (base.fingerprint, base.job_digest));
 }
 
 #[test]
@@ -162,6 +162,7 @@ fn a_packet_is_a_function_of_job_ids_and_form_and_says_when_it_was_cut() {
         handoff: &handoff,
         nonce: &"n".repeat(26),
         source: &source,
+        context: &[],
     };
     for transport in [Transport::Chat, Transport::Human] {
         let text = render(&packet, transport);
@@ -186,10 +187,16 @@ fn the_human_form_read_back_unfilled_is_the_blank() {
     let (handoff, source) = ("h-000000000000".parse().unwrap(), "s-000000000000".parse().unwrap());
     let artifacts = [b"text".to_vec()];
     let nonce = "0".repeat(26);
-    let packet =
-        Packet { job: &job, artifacts: &artifacts, handoff: &handoff, nonce: &nonce, source: &source };
+    let packet = Packet {
+        job: &job,
+        artifacts: &artifacts,
+        handoff: &handoff,
+        nonce: &nonce,
+        source: &source,
+        context: &[],
+    };
     let text = render(&packet, Transport::Human);
-    let wanted = blank(&job, &nonce, Transport::Human);
+    let wanted = blank(&job, &handoff, &nonce, Transport::Human);
     let unfilled = extract(text.as_bytes(), &|value| *value == wanted).expect_err("a refusal");
     assert_eq!(unfilled.reason.word(), "form_not_filled_in");
     let filled = text

@@ -11,6 +11,7 @@ mod freezing;
 mod queue;
 mod resuming;
 mod routing;
+mod tasks;
 
 use std::collections::BTreeMap;
 
@@ -29,7 +30,7 @@ use crate::model::checkpoint::{Bindings, BindingsRef, Checkpoint};
 use crate::model::decision::{Decision, Turn};
 use crate::model::event::{Event, Record};
 use crate::model::fold::current_run;
-use crate::model::handoff::{Attempt, Transport};
+use crate::model::handoff::{Attempt, Handoff, Transport};
 use crate::model::hash::{Hash, canonical};
 use crate::model::id::{Name, ResultId, SessionId};
 use crate::model::job::Job;
@@ -162,6 +163,14 @@ impl World {
         serde_json::from_slice(&self.blobs[&job.blob]).unwrap()
     }
 
+    /// What a handoff asks.
+    pub fn asked(&self, handoff: &Handoff) -> FrozenJob {
+        match handoff.job.as_ref().and_then(|id| self.state.get::<Job>(id)) {
+            Some(job) => self.frozen(&job),
+            None => serde_json::from_slice(&self.blobs[&handoff.task.as_ref().unwrap().blob]).unwrap(),
+        }
+    }
+
     pub fn bindings(&self, session: &Session) -> Bindings {
         let checkpoint = session.checkpoint.as_ref().and_then(|id| self.state.get::<Checkpoint>(id));
         match checkpoint.map(|checkpoint| checkpoint.bindings) {
@@ -187,7 +196,8 @@ impl World {
         let frozen = self.frozen(job);
         let artifacts: Vec<Vec<u8>> =
             frozen.artifacts().iter().map(|artifact| self.blobs[&artifact.hash].clone()).collect();
-        let own = self.state.outstanding(id).into_iter().find(|handoff| handoff.job == job.id);
+        let own =
+            self.state.outstanding(id).into_iter().find(|handoff| handoff.job.as_ref() == Some(&job.id));
         let kept = own
             .as_ref()
             .and_then(|own| own.attempt.as_ref())
@@ -217,7 +227,7 @@ impl World {
         let at = packet.find("nonce\": \"").or_else(|| packet.find("nonce: \"")).unwrap();
         let nonce = packet[at..].split('"').find(|part| part.len() == 26).unwrap();
         let job: Job = self.state.get(&sent.job).unwrap();
-        let mut value = blank(&self.frozen(&job), nonce, sent.transport);
+        let mut value = blank(&self.frozen(&job), &sent.handoff, nonce, sent.transport);
         value["worker"] = match sent.transport {
             Transport::Human => json!({"name": "Jane"}),
             _ => json!({"provider": "peer", "model": "m1"}),
@@ -235,15 +245,15 @@ impl World {
         let intake = extract(bytes, &|_| false);
         let attempt = self.state.attempt_of_nonce(&Hash::of(nonce.as_bytes())).expect("a known nonce");
         self.act(|turn, world| {
-            let handoff: crate::model::handoff::Handoff = world.state.get(&attempt.handoff).unwrap();
-            let job: Job = world.state.get(&attempt.job).unwrap();
+            let handoff: Handoff = world.state.get(&attempt.handoff).unwrap();
+            let job = attempt.job.as_ref().and_then(|id| world.state.get::<Job>(id));
             let source = world.get_session(&handoff.source_session);
             let arrival = Arrival {
                 bytes: (Hash::of(bytes), bytes.len() as u64),
                 intake: &intake,
                 candidates: if intake.is_err() { candidates(bytes) } else { Vec::new() },
-                frozen: &world.frozen(&job),
-                history: world.state.history(&job.fingerprint),
+                frozen: &world.asked(&handoff),
+                history: world.state.history(attempt.question()),
                 job,
                 ancestors: Vec::new(),
                 worker: world.get_session(&attempt.worker_session),
@@ -259,12 +269,13 @@ impl World {
 
     pub fn evidence(&self, id: &ResultId) -> Evidence {
         let result: StoredResult = self.state.get(id).unwrap();
-        let job: Job = self.state.get(&result.job).unwrap();
+        let job = result.job.as_ref().and_then(|id| self.state.get::<Job>(id));
+        let handoff: Handoff = self.state.get(&result.provenance.handoff).unwrap();
         Evidence {
             body: serde_json::from_slice(&self.blobs[&result.blob]).unwrap(),
-            frozen: self.frozen(&job),
+            frozen: self.asked(&handoff),
             attempt: self.state.get(&result.provenance.attempt).unwrap(),
-            handoff: self.state.get(&result.provenance.handoff).unwrap(),
+            handoff,
             ancestors: Vec::new(),
             source: self.get_session(&result.provenance.source_session),
             worker: self.get_session(&result.provenance.worker_session),
@@ -278,7 +289,7 @@ impl World {
         let acting = (evidence.source.clone(), self.run(&evidence.source.id));
         let consumer = name(consumer);
         let held = self.state.receipt_for(&id.clone().into(), &consumer);
-        let for_question = self.state.receipt_for_question(&evidence.result.fingerprint, &consumer);
+        let for_question = self.state.receipt_for_question(evidence.result.question(), &consumer);
         let held_for_question = for_question.filter(|receipt| receipt.source != id.clone().into());
         let bindings = self.bindings(&evidence.source);
         let contested = contested.map(str::to_owned);

@@ -13,7 +13,7 @@ use crate::model::run::GateStatus;
 use crate::model::session::{Host, Role, Status};
 use crate::rules::attempt::{Asking, Claimed, Secret, claim, claim_again};
 use crate::rules::claim::{Wish, find};
-use crate::rules::handoff::{self, Opening, Queued, TakenBack, Terms};
+use crate::rules::handoff::{self, Opening, Queued, TakenBack, Terms, Work};
 use crate::rules::holding::{self, Failure, FailureClass, Held};
 
 const MINUTE: u64 = 60_000;
@@ -44,11 +44,11 @@ impl World {
         let opening = Opening {
             run: current_run(&self.state, &session),
             bindings: self.bindings(&session),
-            own: self.state.outstanding(id).into_iter().find(|handoff| handoff.job == job.id),
+            own: self.state.outstanding(id).into_iter().find(|handoff| handoff.job.as_ref() == Some(&job.id)),
             active: history.active.iter().filter_map(|id| self.state.get(id)).collect(),
             history,
             session,
-            job,
+            work: Work::Question(job),
             terms,
             wait,
         };
@@ -63,9 +63,8 @@ impl World {
     }
 
     fn asking<T>(&self, handoff: &Handoff, with: impl FnOnce(&Asking<'_>) -> T) -> T {
-        let job: Job = self.state.get(&handoff.job).unwrap();
         let source = self.get_session(&handoff.source_session);
-        let frozen = self.frozen(&job);
+        let frozen = self.asked(handoff);
         let artifacts: Vec<Vec<u8>> =
             frozen.artifacts().iter().map(|artifact| self.blobs[&artifact.hash].clone()).collect();
         with(&Asking { source: &source, frozen: &frozen, artifacts: &artifacts })
@@ -125,8 +124,8 @@ impl World {
 
     /// The answer of a worker to the packet that it got.
     fn complete(&mut self, claimed: &Claimed, secret: &Secret, verdict: &str) -> Result<Bound> {
-        let job: Job = self.state.get(&claimed.job).unwrap();
-        let mut value = blank(&self.frozen(&job), &secret.nonce, Transport::Worker);
+        let frozen = self.asked(&self.handoff(&claimed.handoff));
+        let mut value = blank(&frozen, &claimed.handoff, &secret.nonce, Transport::Worker);
         value["worker"] = json!({"provider": "peer", "model": "m1"});
         value["output"] = json!({"verdict": verdict, "evidence": ["line one"]});
         self.reply(&value)
@@ -202,8 +201,8 @@ fn filters_and_terms_decide_who_gets_what() {
         (Wish { gate: Some(name("ci/gate")), ..wish() }, Some(&gated.handoff)),
         (Wish { gate: Some(name("no/gate")), ..wish() }, None),
         (Wish { resource: Some(name("other")), ..wish() }, None),
-        (Wish { job: Some(job.clone()), ..wish() }, None),
-        (Wish { job: Some(job), class: Role::Specialist, ..wish() }, Some(&special.handoff)),
+        (Wish { job: job.clone(), ..wish() }, None),
+        (Wish { job, class: Role::Specialist, ..wish() }, Some(&special.handoff)),
         (Wish { class: Role::Writer, ..wish() }, None),
         (Wish { resource: Some(name("novel/pride")), ..wish() }, Some(&plain.handoff)),
     ];

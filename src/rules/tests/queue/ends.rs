@@ -63,7 +63,7 @@ fn failures_pause_the_work_longer_and_longer_and_then_exhaust_it() {
     assert_eq!((held.handoff_state, held.ready_at), (HandoffState::Exhausted, None));
     let named = Wish { handoff: Some(world.handoff(&queued.handoff)), ..wish() };
     assert_eq!(kind(world.claim(&named)), Kind::Exhausted);
-    let history = world.state.history(&world.handoff(&queued.handoff).fingerprint);
+    let history = world.state.history(world.handoff(&queued.handoff).question());
     assert_eq!((history.opened, history.verdicts.len()), (3, 0), "a failure is never a verdict");
 }
 
@@ -109,7 +109,7 @@ fn what_is_given_or_taken_back_can_be_claimed_at_once() {
     let (third, _) = world.claim(&wish()).unwrap();
     assert_eq!(third.number, 3);
     assert_eq!(world.release(&third.attempt).unwrap().handoff_state, HandoffState::Exhausted);
-    let history = world.state.history(&world.handoff(&queued.handoff).fingerprint);
+    let history = world.state.history(world.handoff(&queued.handoff).question());
     assert_eq!((history.opened, history.released, history.cancelled), (3, 2, 1));
 }
 
@@ -263,7 +263,7 @@ fn however_many_at_the_head_do_not_fit_the_one_behind_them_is_found() {
     }
     let behind = world.queued("behind\n", Terms { gate: gate.clone(), ..terms() });
     let job = world.handoff(&behind.handoff).job;
-    let own = Wish { gate: gate.clone(), job: Some(job), ..wish() };
+    let own = Wish { gate: gate.clone(), job, ..wish() };
     assert_eq!(world.claim(&own).unwrap().0.handoff, behind.handoff);
     let elsewhere = name("novel/other");
     let started: Result<crate::rules::session::Stands> = world.act(|turn, _| {

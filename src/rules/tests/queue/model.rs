@@ -42,6 +42,8 @@ pub enum State {
 
 #[derive(Debug, Clone)]
 pub struct Handoff {
+    /// Its name in the world, by whose order one of several is meant.
+    pub id: String,
     pub session: usize,
     pub question: usize,
     pub class: usize,
@@ -132,10 +134,13 @@ impl Model {
 
     /// The session's own handoff of a question that still waits for an answer.
     pub fn own(&self, session: usize, question: usize) -> Option<usize> {
-        self.handoffs.iter().position(|handoff| {
-            let open = matches!(handoff.state, State::Queued | State::Claimed);
-            open && (handoff.session, handoff.question) == (session, question)
-        })
+        let open = |handoff: &Handoff| matches!(handoff.state, State::Queued | State::Claimed);
+        let mine = |at: &usize| {
+            let handoff = &self.handoffs[*at];
+            open(handoff) && (handoff.session, handoff.question) == (session, question)
+        };
+        // One that was exhausted lives on with its last attempt, beside one that was opened since.
+        (0..self.handoffs.len()).filter(mine).min_by_key(|at| &self.handoffs[*at].id)
     }
 
     fn asked(&self, question: usize, own: Option<usize>, limit: u32) -> Said {

@@ -18,6 +18,7 @@ impl Model {
             let (class, gate, newest) = (0, None, None);
             let (priority, ready, limit, ttl, failures) = (0, 0, 10, WEEK, 0);
             self.handoffs.push(Handoff {
+                id: String::new(),
                 session,
                 question,
                 class,
