@@ -7,13 +7,15 @@ use serde_json::Value;
 use super::ctx::{Context, find};
 use super::output::{Done, Report, table, when};
 use crate::error::{Error, Kind, Result};
+use crate::model::effect::EffectState;
 use crate::model::handoff::{AttemptState, HandoffState};
-use crate::model::id::{Id, IdKind, JobId, Name, SessionId};
+use crate::model::id::{IdKind, JobId, Name, SessionId};
 use crate::model::job::Job;
+use crate::model::lists::{Common, Row};
 use crate::model::result::Standing;
 use crate::model::run::RunStatus;
 use crate::model::session::Status;
-use crate::model::state::{Row, State};
+use crate::model::state::State;
 use crate::model::time::Time;
 use crate::rules::members::nearest;
 
@@ -125,6 +127,7 @@ fn states(kind: IdKind) -> Vec<&'static str> {
         IdKind::HandoffId => HandoffState::ALL.iter().map(|state| state.word()).collect(),
         IdKind::AttemptId => AttemptState::ALL.iter().map(|state| state.word()).collect(),
         IdKind::ResultId => Standing::ALL.iter().map(|state| state.word()).collect(),
+        IdKind::EffectId => EffectState::ALL.iter().map(|state| state.word()).collect(),
         _ => Vec::new(),
     }
 }
@@ -209,7 +212,7 @@ impl List {
         Ok(())
     }
 
-    /// A page, out of the narrowest rows that there are: none but `--state` looks at more than it gives.
+    /// A page, out of what the lists of each filter have in common: no more is looked at than that.
     fn take(
         &self,
         state: &State,
@@ -217,42 +220,13 @@ impl List {
         session: Option<&SessionId>,
         job: Option<&JobId>,
     ) -> (Vec<Value>, Option<u64>) {
-        let rows: Box<dyn Iterator<Item = Row>> = match (job, session, &self.resource) {
-            (_, Some(session), _) => Box::new(state.of_session(session, kind, self.after)),
-            (Some(job), ..) if OF_JOB.contains(&kind) => Box::new(state.of_job(job, kind, self.after)),
-            (_, _, Some(resource)) => Box::new(state.of_resource(resource, kind, self.after)),
-            _ => Box::new(state.of_kind(kind, self.after)),
-        };
-        let mut items = Vec::new();
-        let mut last = None;
-        for row in rows {
-            let Some(value) = state.value(&row.id) else { continue };
-            if !self.keeps(&value, job.map(JobId::as_str)) {
-                continue;
-            }
-            if items.len() == self.limit as usize {
-                return (items, last);
-            }
-            last = Some(row.place);
-            items.push(value);
-        }
-        (items, None)
-    }
-
-    fn keeps(&self, value: &Value, job: Option<&str>) -> bool {
-        let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str);
-        let state = self.state.as_deref().is_none_or(|wanted| {
-            ["/status", "/state", "/checked/standing"]
-                .into_iter()
-                .any(|pointer| text(pointer) == Some(wanted))
-        });
-        let resource = self.resource.as_ref().is_none_or(|wanted| {
-            ["/resource", "/subject"].into_iter().any(|pointer| text(pointer) == Some(wanted.as_str()))
-        });
-        let of_job = job.is_none_or(|job| text("/job") == Some(job) || text("/id") == Some(job));
-        state && resource && of_job
+        let common = Common { session, resource: self.resource.as_ref(), job, state: self.state.as_deref() };
+        let mut rows = state.listed(kind, &common, self.after).fuse();
+        let page: Vec<Row> = rows.by_ref().take(self.limit as usize).collect();
+        let next = rows.next().and_then(|_| page.last()).map(|row| row.place);
+        (page.iter().filter_map(|row| state.value(&row.id)).collect(), next)
     }
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

@@ -14,6 +14,10 @@ use crate::model::event::Event;
 use crate::model::time::Time;
 use crate::store::{Answer, Position};
 
+mod text;
+
+pub use text::{checks, table};
+
 /// What a command answers: data for programs, an answer for stdout and news for people.
 pub trait Report: Serialize + JsonSchema {
     /// The command's words joined by `.`: the schema is `nf.<command>/1`.
@@ -230,17 +234,38 @@ pub fn out(text: &str) {
     noted(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()));
 }
 
+/// Writes a line of an answer that goes on: a JSON text as it is, any other made visible. False where nobody
+/// reads any more.
+pub fn goes_on(line: &str, json: bool) -> bool {
+    let text = if json { format!("{line}\n") } else { format!("{}\n", visible(line)) };
+    let mut stdout = std::io::stdout().lock();
+    noted(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
+}
+
+/// Waits that long, or until nobody reads stdout any more; false then.
+pub fn pause(length: std::time::Duration) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let stdout = std::io::stdout();
+    let length = Timespec { tv_sec: length.as_secs() as i64, tv_nsec: i64::from(length.subsec_nanos()) };
+    // Without a question a pipe still says that its other end is gone.
+    let mut ends = [PollFd::new(&stdout, PollFlags::empty())];
+    !matches!(poll(&mut ends, Some(&length)), Ok(gone) if gone > 0)
+}
+
 /// The first failed write to stdout: an answer that nobody got is no success.
 static LOST: std::sync::OnceLock<String> = std::sync::OnceLock::new();
 
-/// Remembers a failed write. A reader that is gone ends quietly: nobody is left to tell.
-fn noted(written: std::io::Result<()>) {
+/// Remembers a failed write, and says whether it was none. A reader that is gone ends quietly: nobody is left
+/// to tell.
+fn noted(written: std::io::Result<()>) -> bool {
+    let whole = written.is_ok();
     match written {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             let _ = LOST.set(error.to_string());
         }
         _ => {}
     }
+    whole
 }
 
 /// The exit code when all is printed: a lost answer turns success into a failure.
@@ -336,33 +361,6 @@ pub fn when(time: Time, now: Time) -> String {
 /// A count with its noun, in the plural where it is not one.
 pub fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
-}
-
-/// Rows in columns, without rules.
-pub fn table(head: &[&str], rows: Vec<Vec<String>>) -> String {
-    let mut table = comfy_table::Table::new();
-    table.load_style(comfy_table::presets::NOTHING);
-    table.set_header(head.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>());
-    for row in rows {
-        table.add_row(row.iter().map(|cell| visible(cell)).collect::<Vec<_>>());
-    }
-    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
-    lines.join("\n")
-}
-
-/// Checks as a person reads them: one a line, with want and got where they failed.
-pub fn checks(checks: &[crate::model::check::Check]) -> Vec<String> {
-    checks
-        .iter()
-        .map(|check| {
-            let mark = if check.ok { "ok  " } else { "FAIL" };
-            match (check.ok, check.got == "not asked") {
-                (true, true) => format!("  {mark} {:<13} not asked", check.check),
-                (true, false) => format!("  {mark} {:<13} {}", check.check, check.got),
-                (false, _) => format!("  {mark} {:<13} want {}, got {}", check.check, check.want, check.got),
-            }
-        })
-        .collect()
 }
 
 #[cfg(test)]

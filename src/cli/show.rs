@@ -3,30 +3,26 @@
 use clap::Args;
 use serde_json::Value;
 
-use super::ctx::{Context, Opened, find, kind_of, resolve};
-use super::effect::facts::{look, open_line};
+use super::ctx::{Context, kind_of, resolve};
 use super::list::named::{CAPABILITY, with_state};
-use super::load;
 use super::output::{Done, Report, checks};
 use crate::error::Result;
 use crate::model::check::Check;
-use crate::model::effect::Effect;
-use crate::model::external::{ExternalEvent, Payload};
-use crate::model::handoff::{Attempt, Handoff};
 use crate::model::id::{
     AttemptId, CheckpointId, EffectId, EventId, HandoffId, Id, IdKind, JobId, ReceiptId, ResultId, RunId,
     SessionId,
 };
-use crate::model::job::Job;
-use crate::model::result::{History, Judgement, StoredResult};
+use crate::model::result::{History, Judgement};
 use crate::model::state::State;
-use crate::rules::effect::{held, status};
 use crate::rules::independence::grade;
-use crate::rules::once::earlier;
+use explain::Looked;
+
+mod explain;
 
 /// Show one object and what explains it
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  nf show j-7hd3      a job with its history\n  \
+    nf show h-1x9d      a handoff: why it waits, and its attempts\n  \
     nf show x-8c1v      a result with its independence, line by line\n  nf show t-4q2m      a receipt")]
 pub struct Show {
     /// The id, or a unique beginning of it; or the name of a capability
@@ -60,9 +56,12 @@ pub struct ShowReport {
     /// The grounds of its independence grade, where it is a result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub grounds: Vec<Check>,
-    /// What can be done with it, in words.
+    /// What explains it, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
+    /// The command that leads on, where it waits for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }
 
 impl ShowReport {
@@ -79,6 +78,7 @@ impl ShowReport {
             earlier: Vec::new(),
             grounds: Vec::new(),
             remarks: Vec::new(),
+            next: None,
         }
     }
 }
@@ -100,19 +100,7 @@ impl Report for ShowReport {
         }
         plain(&self.object, 1, &mut lines);
         if let Some(history) = &self.history {
-            lines.push(format!(
-                "history: {} attempts opened, {} cancelled, {} released, {} expired, {} invalid replies, {} \
-                 could not judge, {} late, {} conflicts, {} answers",
-                history.opened,
-                history.cancelled,
-                history.released,
-                history.expired,
-                history.invalid,
-                history.cannot_judge,
-                history.late,
-                history.conflicts,
-                history.answers.len()
-            ));
+            lines.push(explain::history_line(history));
         }
         for judgement in &self.earlier {
             let verdict = judgement.verdict.as_deref().unwrap_or("no verdict");
@@ -124,6 +112,10 @@ impl Report for ShowReport {
         }
         lines.extend(self.remarks.iter().cloned());
         lines.join("\n")
+    }
+
+    fn next(&self) -> Option<String> {
+        self.next.clone()
     }
 }
 
@@ -194,7 +186,9 @@ impl Show {
         let id = any_id(state, kind, &self.id)?;
         let object = state.value(&id).unwrap_or_default();
         let mut report = ShowReport::of(kind.word(), id, object);
-        explain(&opened, state, kind, &mut report)?;
+        let moment = (opened.source.moment)();
+        let looked = Looked { opened: &opened, state, moment: &moment, json: ctx.global.json };
+        looked.explain(kind, &mut report)?;
         Ok(Done::of(&report).warned(snapshot.warnings))
     }
 }
@@ -219,65 +213,4 @@ pub fn any_id(state: &State, kind: IdKind, text: &str) -> Result<String> {
         IdKind::ReceiptId => one::<ReceiptId>(state, text),
         IdKind::EffectId => one::<EffectId>(state, text),
     }
-}
-
-fn explain(opened: &Opened, state: &State, kind: IdKind, report: &mut ShowReport) -> Result<()> {
-    match kind {
-        IdKind::JobId => {
-            let job: Job = find(state, &report.id)?;
-            report.history = Some(state.history(&job.fingerprint));
-            report.earlier = earlier(state, &job);
-            let frozen = load::frozen(&opened.store, &job)?;
-            let question = &frozen.question;
-            report.question = Some(serde_json::json!({"input": question.input, "rubric": question.rubric}));
-            report.remarks.push(format!(
-                "demands: families {}, min_grade {}, interactive {}",
-                frozen.execution.families.iter().map(|family| family.word()).collect::<Vec<_>>().join(", "),
-                frozen.execution.min_grade,
-                frozen.execution.interactive
-            ));
-        }
-        IdKind::HandoffId => {
-            let handoff: Handoff = find(state, &report.id)?;
-            report.history = Some(state.history(handoff.question()));
-            if let Some(attempt) = handoff.attempt.as_ref().and_then(|id| state.get::<Attempt>(id)) {
-                report.remarks.push(format!(
-                    "newest attempt {} (number {}) is {}",
-                    attempt.id, attempt.number, attempt.state
-                ));
-            }
-        }
-        IdKind::ResultId => {
-            let result: StoredResult = find(state, &report.id)?;
-            let evidence = load::evidence(&opened.store, state, result)?;
-            report.grounds = evidence.grounds();
-            report.output = evidence.body.get("output").cloned();
-            report.history = Some(state.history(evidence.result.question()));
-        }
-        IdKind::EventId => {
-            let event: ExternalEvent = find(state, &report.id)?;
-            if matches!(event.payload, Some(Payload::Blob(_))) {
-                report.payload = load::payload(&opened.store, &event)?;
-            }
-        }
-        IdKind::EffectId => {
-            let effect: Effect = find(state, &report.id)?;
-            let seen = look(opened, &effect.path).seen;
-            report.remarks.push(format!("now: {}", status(&effect, &seen)));
-            report.remarks.push(format!("{} holds {}", effect.path, held(&effect, &seen)));
-        }
-        IdKind::ReceiptId => {
-            let effects = state.effects_of_receipt(&resolve::<ReceiptId>(state, &report.id)?);
-            report.remarks.extend(effects.map(|effect| match effect.is_open() {
-                true => format!("rests on it: {}", open_line(&effect)),
-                false => format!("rests on it: effect {} ({}) is {}", effect.id, effect.key, effect.state),
-            }));
-        }
-        IdKind::SessionId => {
-            let effects = state.open_effects(&resolve::<SessionId>(state, &report.id)?);
-            report.remarks.extend(effects.map(|effect| open_line(&effect)));
-        }
-        _ => {}
-    }
-    Ok(())
 }

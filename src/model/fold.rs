@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::event::{Event, Record};
-use super::id::{Id, JobId, Name, RunId, SessionId};
+use super::id::{Id, JobId, RunId, SessionId};
 use super::job::{Job, Place};
 use super::result::{Answer, History, Judgement, Shared, Standing, StoredResult};
 use super::run::{Gate, Run, RunStatus};
 use super::session::Session;
-use super::state::{Answered, Entity, Row, State, entity_key};
+use super::state::{Answered, Entity, State, entity_key};
 use super::tables::{Key, Table};
 use super::time::Time;
 
@@ -18,8 +18,8 @@ mod sources;
 
 /// Where an event stands: its record's number, time and its own number in the record.
 #[derive(Clone, Copy)]
-struct Position {
-    place: u64,
+pub(super) struct Position {
+    pub(super) place: u64,
     at: Time,
 }
 
@@ -71,17 +71,18 @@ impl State {
             | Event::GateMoved { .. } => self.run_event(event, at),
             Event::CheckpointSaved { checkpoint } => {
                 self.tables.put(entity_key(checkpoint.id.as_str()), checkpoint);
-                self.listed(checkpoint, Some(&checkpoint.session), None, at);
+                self.enlisted(checkpoint, Some(&checkpoint.session), None, at);
                 self.change(&checkpoint.session, |session: &mut Session| {
                     session.checkpoint = Some(checkpoint.id.clone());
                 });
             }
             Event::JobFrozen { job } => {
                 self.tables.put(entity_key(job.id.as_str()), job);
-                self.listed(job, job.frozen_by.first(), Some(&job.subject), at);
+                self.enlisted(job, job.frozen_by.first(), Some(&job.subject), at);
+                self.about(Some(&job.id), job, at);
             }
             Event::JobFrozenAgain { job, session, places } => {
-                self.frozen_again(job, session.as_ref(), places, at);
+                self.frozen_again(job, session.as_ref(), places);
             }
             Event::HandoffOpened { .. }
             | Event::HandoffClaimed { .. }
@@ -108,7 +109,7 @@ impl State {
         }
     }
 
-    fn frozen_again(&mut self, job: &JobId, session: Option<&SessionId>, places: &[Place], at: Position) {
+    fn frozen_again(&mut self, job: &JobId, session: Option<&SessionId>, places: &[Place]) {
         let mut known = true;
         self.change(job, |job: &mut Job| {
             job.places = places.to_vec();
@@ -118,13 +119,13 @@ impl State {
             }
         });
         if let (false, Some(session)) = (known, session) {
-            self.member(session, "job", job.as_str(), at);
+            self.member_too(session, job);
         }
     }
 
     fn session_created(&mut self, session: &Session, at: Position) {
         self.tables.put(entity_key(session.id.as_str()), session);
-        self.listed(session, None, Some(&session.resource), at);
+        self.enlisted(session, None, Some(&session.resource), at);
         if session.worker_of.is_none() {
             self.tables.put(Key::new(Table::Open).text(session.id.as_str()), &session.id);
         }
@@ -134,7 +135,7 @@ impl State {
         match event {
             Event::RunStarted { run } => {
                 self.tables.put(entity_key(run.id.as_str()), run);
-                self.listed(run, Some(&run.session), Some(&run.resource), at);
+                self.enlisted(run, Some(&run.session), Some(&run.resource), at);
                 self.change(&run.session, |session: &mut Session| session.run = Some(run.id.clone()));
             }
             Event::RunWaited { run } => {
@@ -169,7 +170,7 @@ impl State {
         match event {
             Event::ResultStored { result } => {
                 self.tables.put(entity_key(result.id.as_str()), result);
-                self.listed(result, Some(&result.provenance.source_session), None, at);
+                self.enlisted(result, Some(&result.provenance.source_session), None, at);
                 self.about(result.job.as_ref(), result, at);
                 self.tables.put(Key::new(Table::Answer).text(&result.blob.hex()), &result.id);
             }
@@ -217,39 +218,13 @@ impl State {
         }
     }
 
-    fn listed<T: Entity>(
-        &mut self,
-        entity: &T,
-        session: Option<&SessionId>,
-        resource: Option<&Name>,
-        at: Position,
-    ) {
-        let (word, id) = (T::Id::KIND.word(), entity.id().as_str());
-        let row = Row { id: id.to_owned(), place: at.place };
-        self.tables.put(Key::new(Table::Kind).text(word).number(at.place), &row);
-        if let Some(session) = session {
-            self.member(session, word, id, at);
-        }
-        if let Some(resource) = resource {
-            let key = Key::new(Table::Resource).text(resource.as_str()).text(word).number(at.place);
-            self.tables.put(key, &row);
-        }
-    }
-
-    fn about<T: Entity>(&mut self, job: Option<&JobId>, entity: &T, at: Position) {
-        let Some(job) = job else { return };
-        let key = Key::new(Table::Job).text(job.as_str()).text(T::Id::KIND.word()).number(at.place);
-        self.tables.put(key, &Row { id: entity.id().as_str().to_owned(), place: at.place });
-    }
-
-    fn member(&mut self, session: &SessionId, word: &str, id: &str, at: Position) {
-        let key = Key::new(Table::Member).text(session.as_str()).text(word).number(at.place);
-        self.tables.put(key, &Row { id: id.to_owned(), place: at.place });
-    }
-
     fn change<T: Entity>(&mut self, id: &T::Id, change: impl FnOnce(&mut T)) {
         if let Some(mut entity) = self.get::<T>(id) {
+            let before = entity.state_word();
             change(&mut entity);
+            if entity.state_word() != before {
+                self.sorted(&entity);
+            }
             self.tables.put(entity_key(id.as_str()), &entity);
         }
     }

@@ -11,8 +11,8 @@ use super::external::ExternalEvent;
 use super::handoff::{Attempt, Handoff};
 use super::hash::Hash;
 use super::id::{
-    AttemptId, CheckpointId, EffectId, EventId, HandoffId, Id, IdKind, JobId, Name, ReceiptId, ResultId,
-    RunId, SessionId,
+    AttemptId, CheckpointId, EffectId, EventId, HandoffId, Id, JobId, Name, ReceiptId, ResultId, RunId,
+    SessionId,
 };
 use super::job::Job;
 use super::result::{History, Judgement, Receipt, Source, StoredResult};
@@ -26,18 +26,36 @@ pub trait Entity: Stored {
     type Id: Id;
     /// Its id.
     fn id(&self) -> &Self::Id;
+    /// The word of its state, where its kind has states.
+    fn state_word(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 macro_rules! entities {
-    ($($entity:ty => $id:ty),+ $(,)?) => {
-        $(impl Entity for $entity { type Id = $id; fn id(&self) -> &$id { &self.id } })+
+    ($($entity:ident => $id:ty $({ $state:expr })?),+ $(,)?) => {
+        $(impl Entity for $entity {
+            type Id = $id;
+            fn id(&self) -> &$id { &self.id }
+            $(fn state_word(&self) -> Option<&'static str> {
+                let of: fn(&$entity) -> Option<&'static str> = $state;
+                of(self)
+            })?
+        })+
     };
 }
 
 entities! {
-    Session => SessionId, Run => RunId, Checkpoint => CheckpointId, Job => JobId, Handoff => HandoffId,
-    Attempt => AttemptId, StoredResult => ResultId, Receipt => ReceiptId, ExternalEvent => EventId,
-    Effect => EffectId,
+    Session => SessionId { |session| Some(session.status.word()) },
+    Run => RunId { |run| Some(run.status.word()) },
+    Checkpoint => CheckpointId,
+    Job => JobId,
+    Handoff => HandoffId { |handoff| Some(handoff.state.word()) },
+    Attempt => AttemptId { |attempt| Some(attempt.state.word()) },
+    StoredResult => ResultId { |result| Some(result.checked.as_ref()?.standing.word()) },
+    Receipt => ReceiptId,
+    ExternalEvent => EventId,
+    Effect => EffectId { |effect| Some(effect.state.word()) },
 }
 
 /// Counters and the position that the state covers.
@@ -66,15 +84,6 @@ pub struct Answered {
     pub hash: Hash,
     /// Its answer.
     pub answer: Value,
-}
-
-/// A row of a list: an id and where in the order it was made.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Row {
-    /// The id.
-    pub id: String,
-    /// Its place: sequence number of the record × 2^12 + number of the event in it.
-    pub place: u64,
 }
 
 /// The fold of all events.
@@ -151,46 +160,6 @@ impl State {
         rows.filter_map(|value| value.get("id").and_then(Value::as_str).map(str::to_owned)).collect()
     }
 
-    /// Ids of a kind, newest first, from before a place where one is given.
-    pub fn of_kind(&self, kind: IdKind, before: Option<u64>) -> impl Iterator<Item = Row> + use<'_> {
-        self.rows(Key::new(Table::Kind).text(kind.word()), before)
-    }
-
-    /// Ids of a kind that belong to a session, newest first.
-    pub fn of_session(
-        &self,
-        session: &SessionId,
-        kind: IdKind,
-        before: Option<u64>,
-    ) -> impl Iterator<Item = Row> + use<'_> {
-        self.rows(Key::new(Table::Member).text(session.as_str()).text(kind.word()), before)
-    }
-
-    /// Ids of a kind that belong to a resource, newest first.
-    pub fn of_resource(
-        &self,
-        resource: &Name,
-        kind: IdKind,
-        before: Option<u64>,
-    ) -> impl Iterator<Item = Row> + use<'_> {
-        self.rows(Key::new(Table::Resource).text(resource.as_str()).text(kind.word()), before)
-    }
-
-    /// Ids of a kind that are about a job, newest first.
-    pub fn of_job(
-        &self,
-        job: &JobId,
-        kind: IdKind,
-        before: Option<u64>,
-    ) -> impl Iterator<Item = Row> + use<'_> {
-        self.rows(Key::new(Table::Job).text(job.as_str()).text(kind.word()), before)
-    }
-
-    fn rows(&self, prefix: Key, before: Option<u64>) -> impl Iterator<Item = Row> + use<'_> {
-        let before = before.map(|place| prefix.clone().number(place));
-        self.tables.scan_back(&prefix, before.as_ref())
-    }
-
     /// Sessions that are not ended and are nobody's worker, oldest id first.
     pub fn open_sessions(&self) -> impl Iterator<Item = Session> {
         let ids = self.tables.scan::<SessionId>(&Key::new(Table::Open));
@@ -210,8 +179,13 @@ impl State {
 
     /// Open handoffs whose source is a session.
     pub fn outstanding(&self, session: &SessionId) -> Vec<Handoff> {
+        self.open_handoffs(session).collect()
+    }
+
+    /// The same, one after the other.
+    pub fn open_handoffs(&self, session: &SessionId) -> impl Iterator<Item = Handoff> + use<'_> {
         let ids = self.tables.scan::<HandoffId>(&Key::new(Table::Outstanding).text(session.as_str()));
-        ids.filter_map(|id| self.get::<Handoff>(&id)).collect()
+        ids.filter_map(|id| self.get::<Handoff>(&id))
     }
 
     /// The attempt whose nonce has this hash.

@@ -28,6 +28,10 @@ pub enum Table {
     Resource = b'r' as isize,
     /// Ids by job and kind, in order of their making.
     Job = b'w' as isize,
+    /// Ids by kind and state, in order of their making.
+    State = b's' as isize,
+    /// Place and state by id, for what moves between states.
+    Placed = b'g' as isize,
     /// Sessions that are not ended and are nobody's worker.
     Open = b'o' as isize,
     /// Open handoffs by source session.

@@ -35,6 +35,7 @@ pub mod secret;
 pub mod session;
 pub mod sound;
 pub mod task;
+pub mod waiting;
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use super::head::{self, Head};
 use super::record::{self, LINE_LIMIT};
 use super::scan::{Limit, Place, Scan, Stop, segment_name};
 use crate::error::{Error, Result};
-use crate::model::event::Record;
+use crate::model::event::{Event, Record};
 use crate::model::hash::Hash;
 
 /// Bytes read at once on the way back.
@@ -60,8 +60,50 @@ impl Store {
                 (folded.place.segment, folded.place.offset, folded.place.hash)
             }
         };
-        let (opened, buffer) = (None, Vec::new());
-        Ok(RecordsBack { store: self, segment, end, hash, opened, buffer, done: false })
+        Ok(self.records_back_from(segment, end, hash))
+    }
+
+    /// The records that head covers now, newest first, and those that it will cover after them, oldest first.
+    ///
+    /// # Errors
+    /// As [`Store::records_back`].
+    pub fn records_and_later(&self) -> Result<(RecordsBack<'_>, Records<'_>)> {
+        let back = self.records_back()?;
+        let mut newest = self.records_back_from(back.segment, back.end, back.hash);
+        let record = newest.next().transpose()?;
+        let closed = record
+            .as_ref()
+            .is_some_and(|record| matches!(record.events.last(), Some(Event::SegmentClosed { .. })));
+        let place = Place {
+            segment: back.segment,
+            offset: back.end,
+            line: self.lines_before(back.segment, record.as_ref())?,
+            seq: record.as_ref().map_or(0, |record| record.seq),
+            hash: back.hash,
+            closed,
+        };
+        Ok((back, Records { store: self, place, scan: None, from: 0, failed: false }))
+    }
+
+    /// Lines of a segment up to a record: each record is a line, and the first one says its number.
+    fn lines_before(&self, segment: u32, record: Option<&Record>) -> Result<u64> {
+        let (Some(record), Some(opened)) = (record, self.log()?.open(&segment_name(segment), Want::Read)?)
+        else {
+            return Ok(0);
+        };
+        let mut lines = super::lines::Lines::new(opened.file, 0, u64::MAX);
+        let first = match lines.next() {
+            Ok(super::lines::Piece::Line(from, to)) => {
+                serde_json::from_slice::<serde_json::Value>(&lines.buffer[from..to]).ok()
+            }
+            _ => None,
+        };
+        let first = first.and_then(|first| first.get("seq")?.as_u64()).unwrap_or(record.seq);
+        Ok((record.seq + 1).saturating_sub(first))
+    }
+
+    fn records_back_from(&self, segment: u32, end: u64, hash: Hash) -> RecordsBack<'_> {
+        RecordsBack { store: self, segment, end, hash, opened: None, buffer: Vec::new(), done: false }
     }
 
     /// What head covers now; `None` where head is missing or unreadable.

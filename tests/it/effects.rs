@@ -333,7 +333,7 @@ fn a_write_rests_on_receipts_that_are_not_negative() {
         if code == 0 {
             let effect = done(&project, &plan)["effect"]["id"].as_str().expect("an id").to_owned();
             let remarks = done(&project, &["show", &receipt])["remarks"].clone();
-            names(&remarks[0], &[&effect, "settle", "planned"]);
+            names(&remarks[3], &["rests on it", &effect, "settle", "planned"]);
         } else {
             let error = refused(&project, &plan, code, "effect_refused");
             names(&error["message"], &[&receipt, "negative"]);

@@ -64,10 +64,11 @@ fn show_explains_a_job_a_handoff_and_a_result() {
     names(&job["remarks"][0], &["min_grade declared", "peer_chat", "interactive true"]);
     let handoff = silent(&project, &["show", &packet.handoff[..7]], b"");
     assert_eq!(handoff["id"], json!(packet.handoff));
-    names(&handoff["remarks"][0], &["number 1", "active"]);
+    names(&handoff["remarks"][0], &["stands: out", "packet for chat"]);
+    names(&handoff["remarks"][2], &["number 1", "active"]);
     let result = answer(&project, &packet, "reject");
     let text = project.nf(&["show", &result]).expect(0).stdout;
-    for word in ["answer:", "verdict: reject", "independence: declared", "history: 1 attempts opened"] {
+    for word in ["answer:", "verdict: reject", "independence: declared", "history: 1 attempt opened"] {
         assert!(text.contains(word), "{word} in {text}");
     }
     assert!(!text.contains(&packet.nonce));

@@ -42,7 +42,7 @@ impl State {
 
     fn effect_planned(&mut self, effect: &Effect, at: Position) {
         self.tables.put(super::entity_key(effect.id.as_str()), effect);
-        self.listed(effect, Some(&effect.session), Some(&effect.resource), at);
+        self.enlisted(effect, Some(&effect.session), Some(&effect.resource), at);
         self.tables.put(by("key").text(effect.key.as_str()), &effect.id);
         self.tables.put(by("open").text(effect.session.as_str()).text(effect.id.as_str()), &effect.id);
         for receipt in &effect.receipts {

@@ -15,7 +15,7 @@ impl State {
         match event {
             Event::HandoffOpened { handoff } => {
                 self.tables.put(entity_key(handoff.id.as_str()), handoff);
-                self.listed(handoff, Some(&handoff.source_session), Some(&handoff.resource), at);
+                self.enlisted(handoff, Some(&handoff.source_session), Some(&handoff.resource), at);
                 self.about(handoff.job.as_ref(), handoff, at);
                 self.outstanding_again(handoff);
                 self.asked(handoff);
@@ -24,7 +24,7 @@ impl State {
                 self.tables.put(entity_key(attempt.id.as_str()), attempt);
                 self.leased(attempt);
                 let source = self.get::<Handoff>(&attempt.handoff).map(|handoff| handoff.source_session);
-                self.listed(attempt, source.as_ref(), None, at);
+                self.enlisted(attempt, source.as_ref(), None, at);
                 self.about(attempt.job.as_ref(), attempt, at);
                 let key = Key::new(Table::Nonce).text(&attempt.nonce_hash.hex());
                 self.tables.put(key, &attempt.id);

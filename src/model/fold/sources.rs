@@ -11,14 +11,14 @@ use crate::model::tables::{Key, Table};
 impl State {
     pub(super) fn event_received(&mut self, event: &ExternalEvent, at: Position) {
         self.tables.put(entity_key(event.id.as_str()), event);
-        self.listed(event, self.session_of(event).as_ref(), event.resource.as_ref(), at);
+        self.enlisted(event, self.session_of(event).as_ref(), event.resource.as_ref(), at);
         self.tables.put(Key::new(Table::EventKey).text(event.key.as_str()), &event.id);
     }
 
     pub(super) fn receipt_recorded(&mut self, receipt: &Receipt, at: Position) {
         self.tables.put(entity_key(receipt.id.as_str()), receipt);
         let session = self.session_of_source(&receipt.source);
-        self.listed(receipt, session.as_ref(), None, at);
+        self.enlisted(receipt, session.as_ref(), None, at);
         let by_source =
             Key::new(Table::Receipt).text(receipt.source.as_str()).text(receipt.consumer.as_str());
         self.tables.put(by_source, &receipt.id);

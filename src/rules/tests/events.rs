@@ -5,6 +5,7 @@ use crate::model::external::{EVENT_TYPES, EventArtifact, EventScope, EventSource
 use crate::model::handoff::Handoff;
 use crate::model::id::{EventId, Id, IdKind};
 use crate::model::job::Polarity;
+use crate::model::lists::Common;
 use crate::model::result::{Receipt, Source as Applied};
 use crate::model::run::GateStatus;
 use crate::rules::blind::{HIGH_PERMISSIONS, PRIVATE_KEYS};
@@ -278,8 +279,9 @@ fn an_event_is_listed_under_the_session_of_what_it_names() {
     let rows: Vec<String> =
         world.state.of_session(&session, IdKind::EventId, None).map(|row| row.id).collect();
     assert_eq!(rows, [id.to_string()]);
-    let on: Vec<String> =
-        world.state.of_resource(&name("novel/pride"), IdKind::EventId, None).map(|row| row.id).collect();
+    let novel = name("novel/pride");
+    let common = Common { resource: Some(&novel), ..Common::default() };
+    let on: Vec<String> = world.state.listed(IdKind::EventId, &common, None).map(|row| row.id).collect();
     assert_eq!(on, [id.to_string()]);
     let event: ExternalEvent = world.state.get(&id).unwrap();
     assert_eq!(event.session, None, "what the sender did not give is not filled in");

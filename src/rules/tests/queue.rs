@@ -2,6 +2,7 @@
 
 mod ends;
 mod model;
+mod waits;
 mod walks;
 
 use super::*;

@@ -38,6 +38,44 @@ fn full_segments_are_closed_and_followed() {
     assert!(verified.findings.is_empty(), "{verified:?}");
 }
 
+#[test]
+fn who_follows_gets_each_record_once_over_the_ends_of_segments() {
+    let home = Home::new();
+    let mut store = home.open();
+    store.limit_segments(1500);
+    // From every place where a reader may begin: within a segment, and at its ends.
+    for begun in 0..12 {
+        let reader = home.open();
+        let (back, mut later) = reader.records_and_later().unwrap();
+        let newest = back.map(|record| record.unwrap().seq).next().unwrap();
+        let mut got = Vec::new();
+        for _ in 0..7 {
+            assert!(later.next().is_none(), "{begun}: nothing is new");
+            write(&store).unwrap();
+            got.extend(later.by_ref().map(|record| record.unwrap().seq));
+        }
+        let last = home.open().covered().unwrap().unwrap().seq;
+        assert_eq!(got, (newest + 1..=last).collect::<Vec<_>>(), "{begun}");
+    }
+    assert!(home.names("log").len() > 12, "{:?}", home.names("log"));
+}
+
+#[test]
+fn damage_is_named_by_its_line_to_who_follows() {
+    let home = Home::filled(3);
+    let reader = home.open();
+    let (_, mut later) = reader.records_and_later().unwrap();
+    write(&home.open()).unwrap();
+    let mut log = home.bytes(LOG);
+    let end = log.len() - 20;
+    log[end] ^= 1;
+    home.set(LOG, &log);
+    let error = later.next().unwrap().unwrap_err();
+    let lines = log.iter().filter(|byte| **byte == b'\n').count();
+    assert!(error.to_string().contains(&format!("line {lines}, ")), "{error}");
+    assert!(later.next().is_none(), "there is no going on");
+}
+
 /// The files of a store as they were.
 struct Kept(Vec<(String, Vec<u8>)>);
 
