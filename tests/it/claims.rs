@@ -94,7 +94,7 @@ fn a_completion_and_a_reclaim_at_once_have_one_outcome() {
         assert_eq!(held, if won.is_empty() { "completed" } else { "superseded" });
         let gate = shown(&project, &handoff, "/gate");
         let consume = ["consume", "--as", gate.as_str().expect("a gate"), "--session", &session];
-        let consumed = done(&project, &consume)["result"].clone();
+        let consumed = done(&project, &consume)["source"].clone();
         let by = shown(&project, consumed.as_str().expect("an id"), "/provenance/attempt");
         assert_eq!(by == first["attempt"], won.is_empty(), "the result of the one that was in time");
         sound_with(&project, &ran);
@@ -161,7 +161,7 @@ fn a_stale_worker_of_the_same_name_is_refused_on_any_clock_and_its_answer_kept()
         let bound = done_with(&project, &["handoff", "complete"], new_packet.verdict("accept").as_bytes());
         assert_eq!(bound["attempt"], new["attempt"], "{why}");
         let consumed = done(&project, &["consume", "--as", "ci/gate", "--session", &session]);
-        assert_eq!(consumed["result"], bound["result"], "{why}: nothing of the old one is applied");
+        assert_eq!(consumed["source"], bound["result"], "{why}: nothing of the old one is applied");
         assert_sound(&project);
     }
 }
