@@ -31,6 +31,19 @@ const ROWS: &[(&str, Partner, &str, &str)] = &[
     ("resume", Floor, "resume {session} -q", ""),
     ("run step", Floor, "run step --cursor next -q", ""),
     ("checkpoint save", Floor, "checkpoint save --boundary other -q", ""),
+    ("freeze, queued", Floor, "freeze bench.yaml -q", "job"),
+    ("handoff open", Floor, "handoff open {job} --class semantic_reviewer --gate gate/q -q", "handoff"),
+    (
+        "handoff claim",
+        Floor,
+        "handoff claim {handoff} --class semantic_reviewer --worker w --family peer_chat \
+        --out claim.txt -q",
+        "",
+    ),
+    ("handoff complete", Floor, "handoff complete answer.txt -q", ""),
+    ("event put", Floor, "event put ci.observed --key {handoff} -q", ""),
+    ("effect plan", Floor, "effect plan --key {handoff} --path out.md --expect review.yaml -q", ""),
+    ("effect clear", Floor, "effect clear {handoff} --reason bench -q", ""),
     ("run finish", Floor, "run finish --status completed -q", ""),
     ("session move", Floor, "session move {session} stale -q", ""),
     ("--version", Bare, "--version", ""),
@@ -132,7 +145,8 @@ impl Turn {
     /// What a command needs and no command makes: a question that nobody has asked, and its answer.
     fn prepare(&self, programs: &Programs<'_>, row: &str, number: &str) {
         let write = |name: &str, text: String| std::fs::write(self.folder.join(name), text).expect(name);
-        if row == "freeze" {
+        if row.starts_with("freeze") {
+            let number = format!("{number}, {row}");
             let text = std::fs::read_to_string(self.folder.join("review.yaml")).expect("a job file");
             write(
                 "bench.yaml",
@@ -141,6 +155,8 @@ impl Turn {
             write("manuscript/ch01.md", format!("Chapter {number}\n\nNobody came.\n"));
         } else if row == "reply" {
             write("answer.txt", run(programs.answer, &["packet.txt", "reject"], &self.folder, "").answer);
+        } else if row == "handoff complete" {
+            write("answer.txt", run(programs.answer, &["claim.txt", "reject"], &self.folder, "").answer);
         }
     }
 

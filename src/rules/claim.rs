@@ -75,7 +75,7 @@ pub struct Found {
 ///
 /// # Errors
 /// In the decision `pending` where there is nothing to claim: what became due meanwhile is recorded all the
-/// same. Outside it those of [`named`].
+/// same. Outside it, for a handoff that is named, why that one cannot be claimed.
 pub fn find(turn: &Turn<'_>, wish: &Wish) -> Result<std::result::Result<Found, (Vec<Event>, Error)>> {
     if let Some(ttl_ms) = wish.ttl_ms {
         sound_ttl(ttl_ms)?;
