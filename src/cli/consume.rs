@@ -11,10 +11,12 @@ use crate::error::{Error, Kind, Result};
 use crate::model::checkpoint::Bindings;
 use crate::model::decision::{Decision, Turn};
 use crate::model::external::ExternalEvent;
+use crate::model::handoff::Handoff;
 use crate::model::hash::Hash;
 use crate::model::id::{EventId, IdKind, Name, ResultId};
 use crate::model::job::{Job, Polarity};
 use crate::model::result::{Source, Standing, StoredResult};
+use crate::model::run::Run;
 use crate::model::session::{Session, Status};
 use crate::model::state::State;
 use crate::rules::checkpoint::carry;
@@ -197,12 +199,20 @@ impl Consume {
 
     fn only_result(&self, ctx: &Context, state: &State) -> Result<ResultId> {
         let session = ctx.session(state)?;
+        // A gate that waits takes the answer to its own question and no other.
+        let run = session.run.as_ref().and_then(|id| state.get::<Run>(id));
+        let waits = run.is_some_and(|run| run.pending.gates.contains_key(&self.consumer));
+        let for_gate = |result: &StoredResult| {
+            let handoff = state.get::<Handoff>(&result.provenance.handoff);
+            !waits || handoff.is_some_and(|handoff| handoff.gate == self.consumer)
+        };
         let rows = state.of_session(&session.id, IdKind::ResultId, None).take(1000);
         let results: Vec<StoredResult> = rows
             .filter_map(|row| state.get::<StoredResult>(&row.id.parse().ok()?))
             .filter(|result| {
                 result.checked.as_ref().is_some_and(|checked| checked.standing != Standing::Surplus)
             })
+            .filter(for_gate)
             .collect();
         let (applied, fresh): (Vec<_>, Vec<_>) =
             results.into_iter().partition(|result| result.consumed.contains_key(&self.consumer));

@@ -132,6 +132,7 @@ pub fn next(bound: &Bound) -> Option<String> {
 struct Facts {
     intake: Intake,
     attempt: Attempt,
+    nonce: Hash,
     frozen: FrozenJob,
     declared: Bindings,
 }
@@ -246,14 +247,16 @@ fn intake(opened: &Opened, state: &State, bytes: &[u8]) -> Intake {
     extract(bytes, &is_blank)
 }
 
-/// The nonce that stands in the answer, or was given beside it, or stands in bytes that cannot be read.
-fn known_attempt(ctx: &Context, state: &State, intake: &Intake, bytes: &[u8]) -> Option<Attempt> {
+/// The nonce that stands in the answer, or was given beside it, or stands in bytes that cannot be read: its
+/// hash, with the attempt that it belongs to.
+fn known_attempt(ctx: &Context, state: &State, intake: &Intake, bytes: &[u8]) -> Option<(Attempt, Hash)> {
+    let known = |nonce: String| Some((attempt_of(state, &nonce)?, Hash::of(nonce.as_bytes())));
     let read = intake.as_ref().ok().map(|extracted| Claim::read(&extracted.value).nonce);
     match read {
-        Some(nonce) if !nonce.is_empty() => attempt_of(state, &nonce),
+        Some(nonce) if !nonce.is_empty() => known(nonce),
         _ => {
             let given: Option<String> = ctx.nonce().map(str::to_owned);
-            given.into_iter().chain(nonces(bytes)).find_map(|nonce| attempt_of(state, &nonce))
+            given.into_iter().chain(nonces(bytes)).find_map(known)
         }
     }
 }
@@ -262,7 +265,7 @@ fn gather(ctx: &Context, opened: &Opened, state: &State, brought: &Brought<'_>) 
     let bytes = brought.bytes;
     brought.file.map_or(Ok(()), |file| super::carry::import::known(file, state))?;
     let mut intake = intake(opened, state, bytes);
-    let Some(attempt) = known_attempt(ctx, state, &intake, bytes) else {
+    let Some((attempt, nonce)) = known_attempt(ctx, state, &intake, bytes) else {
         return Err(match &intake {
             Err(fault) => intake_error(fault),
             Ok(extracted) => no_such_packet(state, &Claim::read(&extracted.value)),
@@ -280,7 +283,7 @@ fn gather(ctx: &Context, opened: &Opened, state: &State, brought: &Brought<'_>) 
     let source: Session = get(state, &handoff.source_session)?;
     let held = load::newest_bindings(&opened.store, state, &source)?;
     let frozen = load::asked(&opened.store, job.as_ref(), &handoff)?;
-    Ok(load::declared(opened, &held)?.map(|declared| Facts { intake, attempt, frozen, declared }))
+    Ok(load::declared(opened, &held)?.map(|declared| Facts { intake, attempt, nonce, frozen, declared }))
 }
 
 /// A nonce given beside the reply stands in for one that the reply leaves out, never for another one.
@@ -345,6 +348,7 @@ fn decide(
         bindings: carry(&newest, &facts.declared),
         source: (source.clone(), current_run(state, &source)),
         attempt,
+        nonce: facts.nonce,
     };
     arrive(turn, arrival)
 }

@@ -188,7 +188,7 @@ impl State {
         ids.filter_map(|id| self.get::<Handoff>(&id))
     }
 
-    /// The attempt whose nonce has this hash.
+    /// The attempt whose nonce has this hash, or had it before its claim was repeated.
     pub fn attempt_of_nonce(&self, nonce: &Hash) -> Option<Attempt> {
         let id: AttemptId = self.tables.get(&Key::new(Table::Nonce).text(&nonce.hex()))?;
         self.get(&id)

@@ -39,6 +39,8 @@ pub struct Arrival<'a> {
     pub candidates: Vec<Value>,
     /// The attempt whose nonce it carries.
     pub attempt: Attempt,
+    /// BLAKE3 of that nonce: the attempt's own, or one that it had before its claim was repeated.
+    pub nonce: Hash,
     /// Its handoff.
     pub handoff: Handoff,
     /// The job, from the log, where there is one.
@@ -88,6 +90,21 @@ pub struct Bound {
     pub consumed: Vec<Name>,
 }
 
+impl Arrival<'_> {
+    /// Whether an answer from here counts: the attempt is the current one, and the nonce its newest.
+    ///
+    /// # Errors
+    /// `handoff_cancelled`, `lease_lost`.
+    pub(super) fn may_answer(&self) -> Result<()> {
+        lease::may_answer(&self.attempt, &self.handoff)?;
+        if self.nonce == self.attempt.nonce_hash {
+            return Ok(());
+        }
+        Err(Error::new(Kind::LeaseLost, format!("the claim of attempt {} was repeated", self.attempt.id))
+            .because("its packet went out again with another nonce, and only that one counts"))
+    }
+}
+
 /// Decides what becomes of a reply whose nonce is known.
 ///
 /// # Errors
@@ -111,7 +128,7 @@ fn decided(turn: &mut Turn<'_>, arrival: Arrival<'_>) -> Result<Decision<Bound>>
     if let Some(held) = &arrival.held {
         return again(turn, &arrival, &claim, held);
     }
-    if let Err(refusal) = lease::may_answer(&arrival.attempt, &arrival.handoff) {
+    if let Err(refusal) = arrival.may_answer() {
         return late(turn, &arrival, &claim, refusal);
     }
     let checks = checks(&arrival, &claim);

@@ -22,9 +22,9 @@ pub(super) fn unreadable(
     fault: &IntakeFault,
 ) -> Result<Decision<Bound>> {
     let error = intake_error(fault);
-    let current = lease::may_answer(&arrival.attempt, &arrival.handoff).is_ok();
+    let current = arrival.may_answer().is_ok();
     let class = if current { ReplyClass::SemanticInvalid } else { ReplyClass::Late };
-    let own = |claim: &Claim| Hash::of(claim.nonce.as_bytes()) == arrival.attempt.nonce_hash;
+    let own = |claim: &Claim| Hash::of(claim.nonce.as_bytes()) == arrival.nonce;
     let claims = arrival.candidates.iter().map(Claim::read).filter(own);
     let mut verdicts = claims.filter_map(|claim| readable(arrival, &claim));
     let first = verdicts.next();

@@ -192,15 +192,17 @@ fn not_consumable(result: &ResultId, why: &str) -> Error {
 /// the answer to an earlier question moves it no more, and a stranger's session not at all.
 fn newest_question(state: &State, consume: &Consume) -> Result<()> {
     let (own, (acting, run)) = (&consume.evidence.handoff, &consume.acting);
-    if consume.consumer != own.gate {
-        return Ok(());
-    }
     let result = &consume.evidence.result;
-    let newest = run.pending.gates.get(&own.gate).and_then(|gate| gate.handoff.as_ref());
+    let newest = run.pending.gates.get(&consume.consumer).and_then(|gate| gate.handoff.as_ref());
     let newest = newest.and_then(|id| state.get::<Handoff>(id));
+    if consume.consumer != own.gate {
+        // It moves no gate; where a gate of this name waits for the same question it would stand in its way.
+        let same = newest.filter(|newest| newest.question() == result.question());
+        return same.map_or(Ok(()), |newest| meets_terms(state, result, &newest));
+    }
     match newest {
         // The same question, whoever sent it: its one answer serves.
-        Some(newest) if newest.question() == result.question() => Ok(()),
+        Some(newest) if newest.question() == result.question() => meets_terms(state, result, &newest),
         Some(newest) => {
             let why = format!("gate {} waits for handoff {}, which was sent later", own.gate, newest.id);
             Err(not_consumable(&result.id, &why)
@@ -214,6 +216,20 @@ fn newest_question(state: &State, consume: &Consume) -> Result<()> {
             Err(not_consumable(&result.id, &why).fix(format!("give --session {}", own.source_session)))
         }
     }
+}
+
+/// A gate takes an answer that meets the terms of the job that was sent for it: a weaker one, brought in by a
+/// twin of the job with lower terms, stands in no stronger one's way.
+fn meets_terms(state: &State, result: &StoredResult, newest: &Handoff) -> Result<()> {
+    let Some(job) = newest.job.as_ref().and_then(|id| state.get::<Job>(id)) else { return Ok(()) };
+    let history = state.history(result.question());
+    let weak =
+        history.answers.iter().any(|answer| answer.result == result.id && !answer.meets(&job.execution));
+    if !weak {
+        return Ok(());
+    }
+    let why = format!("it does not meet what job {} demands of its execution", job.id);
+    Err(not_consumable(&result.id, &why).fix(format!("nf show {}; gate {} waits", newest.id, newest.gate)))
 }
 
 fn contested(state: &State, result: &StoredResult) -> Error {

@@ -21,6 +21,7 @@ mod faults;
 mod following;
 mod forms;
 mod freezing;
+mod gates;
 mod handoffs;
 mod harness;
 mod hostile;

@@ -230,7 +230,8 @@ pub fn holder(
         Error::new(Kind::Usage, "the attempt's nonce is not given")
             .fix("give --nonce NONCE, or set NF_NONCE; it stands in the packet")
     })?;
-    let attempt = state.attempt_of_nonce(&crate::model::hash::Hash::of(nonce.as_bytes()));
+    let hash = crate::model::hash::Hash::of(nonce.as_bytes());
+    let attempt = state.attempt_of_nonce(&hash).filter(|attempt| attempt.nonce_hash == hash);
     let attempt = attempt.ok_or_else(|| {
         Error::new(Kind::LeaseLost, "no attempt has this nonce")
             .because("it is mistyped, or the claim was repeated and has a newer one")

@@ -50,6 +50,8 @@ pub struct Outstanding {
     pub expires_at: Option<Time>,
     /// Replies that failed.
     pub invalid: u32,
+    /// Whether it asks a frozen question, which a person can carry as a packet too.
+    pub question: bool,
 }
 
 /// A result that waits to be consumed.
@@ -220,6 +222,7 @@ impl<'a> Seen<'a> {
             if invalid > 0 { format!(", {invalid} of {MAX_INVALID} invalid") } else { String::new() };
         let text = format!("handoff {} for {}: {why}{failed}", handoff.id, handoff.gate);
         let out = Outstanding {
+            question: handoff.job.is_some(),
             handoff: handoff.id.clone(),
             gate: handoff.gate.clone(),
             class: handoff.target_class.clone(),
@@ -313,7 +316,8 @@ fn next(session: &Session, run: Option<&Run>, out: &[Outstanding], unconsumed: &
             format!("nf reply with the answer; nf packet {} shows the packet again", out.handoff)
         }
         Some(out) if out.stand == Stand::Leased => format!("nf log {} --follow", out.handoff),
-        Some(out) => format!("nf packet {}", out.handoff),
+        Some(out) if out.question => format!("nf packet {}", out.handoff),
+        Some(out) => format!("nf handoff claim {} --class {} --worker NAME", out.handoff, out.class),
         None => {
             let rejected = run.and_then(|run| run.pending.gates.values().find(|gate| gate.route.is_some()));
             match (session.status, rejected.and_then(|gate| gate.route.as_ref())) {

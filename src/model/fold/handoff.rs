@@ -91,9 +91,9 @@ impl State {
                 }
                 self.change(attempt, |attempt: &mut Attempt| attempt.lapsed = true);
             }
+            // The old nonce still leads to its attempt: what comes under it is known, recorded and refused.
             Event::AttemptRenonced { attempt, nonce_hash, packet_hash } => {
                 let Some(before) = self.get::<Attempt>(attempt) else { return };
-                self.tables.delete(&Key::new(Table::Nonce).text(&before.nonce_hash.hex()));
                 let after = Attempt { nonce_hash: *nonce_hash, packet_hash: *packet_hash, ..before };
                 self.tables.put(Key::new(Table::Nonce).text(&nonce_hash.hex()), &after.id);
                 self.tables.put(entity_key(after.id.as_str()), &after);

@@ -94,6 +94,7 @@ impl World {
                 held: attempt.result.as_ref().and_then(|id| world.state.get(id)),
                 bindings: world.bindings(&source),
                 source: (source.clone(), current_run(&world.state, &source)),
+                nonce: attempt.nonce_hash,
                 attempt,
                 handoff,
             };

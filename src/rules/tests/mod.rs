@@ -263,6 +263,7 @@ impl World {
                 bindings: world.bindings(&source),
                 source: (source.clone(), current_run(&world.state, &source)),
                 attempt,
+                nonce: Hash::of(nonce.as_bytes()),
                 handoff,
             };
             arrive(turn, arrival)

@@ -199,7 +199,12 @@ fn a_repeated_claim_gets_a_new_nonce_for_the_same_attempt() {
     assert_eq!(world.words(), ["attempt.renonced"]);
     assert_eq!(again, claimed);
     assert_ne!(secret.nonce, lost.nonce);
-    assert!(world.state.attempt_of_nonce(&Hash::of(lost.nonce.as_bytes())).is_none());
+    assert_eq!(kind(world.complete(&claimed, &lost, "reject")), Kind::LeaseLost);
+    assert_eq!(world.words(), ["reply.received", "conflict.refused"], "what came under the old one counts");
+    let (bytes, nonce) = (format!("{{\"nf\": {{\"nonce\": \"{}\"", lost.nonce), lost.nonce.clone());
+    assert_eq!(kind(world.reply_bytes(bytes.as_bytes(), &nonce)), Kind::SemanticInvalid);
+    let attempt: Attempt = world.state.get(&claimed.attempt).unwrap();
+    assert_eq!(attempt.state, AttemptState::Active, "an answer under the old nonce fails nobody");
     assert!(world.complete(&claimed, &secret, "accept").is_ok());
 }
 
