@@ -19,7 +19,7 @@ use crate::model::id::{Id, IdKind, Name, RunId, is_base32};
 use crate::model::run::Run;
 use crate::model::session::Session;
 use crate::model::state::{Entity, State};
-use crate::model::time::{Moment, Source, Time};
+use crate::model::time::{Source, Time};
 use crate::rules::members::nearest;
 use crate::rules::resume::not_current;
 use crate::store::{Answer, Doubt, Gathered, Options, Request, Store, Watch};
@@ -109,8 +109,13 @@ impl Opened {
         &self,
         request: &Request,
         gather: impl FnMut(&State) -> Result<Gathered<F>>,
-        decide: impl FnMut(&mut Turn<'_>, &F) -> Result<Decision<T>>,
+        mut decide: impl FnMut(&mut Turn<'_>, &F) -> Result<Decision<T>>,
     ) -> Result<Answer<T>> {
+        let decide = |turn: &mut Turn<'_>, facts: &F| {
+            let decision = decide(turn, facts)?;
+            super::secret::none_in(turn.state, &decision.events, request.op.as_ref())?;
+            Ok(decision)
+        };
         self.store
             .transact(&self.source, request, gather, decide)
             .map_err(|error| error.with("notes", &self.store.take_notes()))
@@ -181,7 +186,7 @@ impl Context {
                 Time::from_str(text).map_err(|bad| Error::new(Kind::Usage, format!("NF_NOW: {bad}")))?;
         }
         if let Some(text) = self.env.get("NF_BOOT") {
-            moment = boot(text, moment.wall)?;
+            moment = super::env::boot(text, moment.wall)?;
         }
         match self.env.get("NF_SEED") {
             Some(seed) => Ok(Arc::new(Source::fixed(moment, seed.to_owned()))),
@@ -289,22 +294,6 @@ impl Context {
             .fix(way)
         })
     }
-}
-
-fn boot(text: &str, wall: Time) -> Result<Moment> {
-    let wrong = || {
-        Error::new(Kind::Usage, "NF_BOOT is not MACHINE/BOOT_ID/NAMESPACE/BOOTTIME_MS")
-            .because(format!("got {text:?}"))
-    };
-    let parts: Vec<&str> = text.split('/').collect();
-    let [machine, boot_id, namespace, boottime] = parts[..] else { return Err(wrong()) };
-    Ok(Moment {
-        wall,
-        machine: machine.to_owned(),
-        boot_id: boot_id.to_owned(),
-        namespace: namespace.to_owned(),
-        boottime_ms: boottime.parse().map_err(|_| wrong())?,
-    })
 }
 
 /// The only candidate, else an error that lists them.

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::error::{Error, Kind, Result};
+use crate::model::time::{Moment, Time};
+
 /// Every variable that `nf` reads, with what it is for.
 pub const VARIABLES: &[(&str, &str)] = &[
     ("NF_DIR", "the store folder itself, in place of the nearest .novelforge/ upward"),
@@ -35,4 +38,24 @@ impl Env {
             VARIABLES.iter().map(|(name, what)| format!("  {name:<15} {what}")).collect();
         format!("Environment:\n{}", lines.join("\n"))
     }
+}
+
+/// The moment that `NF_BOOT` gives a testing store: `MACHINE/BOOT_ID/NAMESPACE/BOOTTIME_MS`.
+///
+/// # Errors
+/// `usage` for another form.
+pub fn boot(text: &str, wall: Time) -> Result<Moment> {
+    let wrong = || {
+        Error::new(Kind::Usage, "NF_BOOT is not MACHINE/BOOT_ID/NAMESPACE/BOOTTIME_MS")
+            .because(format!("got {text:?}"))
+    };
+    let parts: Vec<&str> = text.split('/').collect();
+    let [machine, boot_id, namespace, boottime] = parts[..] else { return Err(wrong()) };
+    Ok(Moment {
+        wall,
+        machine: machine.to_owned(),
+        boot_id: boot_id.to_owned(),
+        namespace: namespace.to_owned(),
+        boottime_ms: boottime.parse().map_err(|_| wrong())?,
+    })
 }

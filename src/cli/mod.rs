@@ -37,6 +37,7 @@ mod reply;
 mod resume;
 mod route;
 pub mod schemas;
+mod secret;
 mod session;
 mod shell;
 mod show;

@@ -44,6 +44,7 @@ mod release;
 mod replies;
 mod resume;
 mod routes;
+mod secrets;
 mod streams;
 mod suites;
 mod tasks;
