@@ -14,7 +14,7 @@ use crate::model::external::ExternalEvent;
 use crate::model::handoff::Handoff;
 use crate::model::hash::Hash;
 use crate::model::id::{EventId, IdKind, Name, ResultId};
-use crate::model::job::{Job, Polarity};
+use crate::model::job::Polarity;
 use crate::model::result::{Source, Standing, StoredResult};
 use crate::model::run::Run;
 use crate::model::session::{Session, Status};
@@ -162,7 +162,7 @@ impl Consume {
         let held = load::newest_bindings(&opened.store, state, &acting)?;
         let mut reader = Reader::new(&opened.project);
         let declared = reader.declared(&config(&opened.store)?, &held)?;
-        let job = result.job.as_ref().map(|id| get::<Job>(state, id)).transpose()?;
+        let job = load::job(state, result.job.as_ref())?;
         let places = job.map(|job| job.places).unwrap_or_default();
         let changed = places.iter().filter(|place| {
             let bytes = reader.bytes(&place.path, place.lines, MAX_BOUND);

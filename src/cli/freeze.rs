@@ -216,7 +216,7 @@ fn decide(
         }
     };
     let history = turn.state.history(&job.fingerprint);
-    let closing = lease::closing(&history, &job);
+    let closing = history.closing(Some(&job.execution));
     let judged = closing.map(|answer| answer.result.clone());
     let rule = frozen.job.verdict_rule();
     let fails = |verdict: &String| rule.as_ref().is_some_and(|rule| rule.fail.contains(verdict));

@@ -10,6 +10,7 @@ use crate::model::checkpoint::{Bindings, BindingsRef, Checkpoint};
 use crate::model::external::{ExternalEvent, Payload};
 use crate::model::handoff::{Attempt, Handoff};
 use crate::model::hash::Hash;
+use crate::model::id::JobId;
 use crate::model::job::Job;
 use crate::model::json;
 use crate::model::result::StoredResult;
@@ -60,6 +61,14 @@ pub fn frozen(store: &Store, job: &Job) -> Result<FrozenJob> {
     read(store, &job.blob)
 }
 
+/// The job of a handoff, an attempt or a result, where there is one.
+///
+/// # Errors
+/// `unknown_id`, which in a sound store cannot be.
+pub fn job(state: &State, id: Option<&JobId>) -> Result<Option<Job>> {
+    id.map(|id| get::<Job>(state, id)).transpose()
+}
+
 /// What a handoff asks: its job, or the work that it carries itself.
 ///
 /// # Errors
@@ -99,7 +108,7 @@ pub fn payload(store: &Store, event: &ExternalEvent) -> Result<Option<Value>> {
 /// # Errors
 /// `damaged` where a blob is not what was recorded; `unknown_id`, which in a sound store cannot be.
 pub fn evidence(store: &Store, state: &State, result: StoredResult) -> Result<Evidence> {
-    let job = result.job.as_ref().map(|id| get::<Job>(state, id)).transpose()?;
+    let job = job(state, result.job.as_ref())?;
     let attempt: Attempt = get(state, &result.provenance.attempt)?;
     let handoff: Handoff = get(state, &result.provenance.handoff)?;
     let source: Session = get(state, &result.provenance.source_session)?;

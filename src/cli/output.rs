@@ -16,7 +16,7 @@ use crate::store::{Answer, Position};
 
 mod text;
 
-pub use text::{checks, table};
+pub use text::{checks, table, text_or_path};
 
 /// What a command answers: data for programs, an answer for stdout and news for people.
 pub trait Report: Serialize + JsonSchema {

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::ctx::{Context, Opened, find, get, kind_of, only};
 use super::input::{free_for_packet, write_secret};
 use super::load;
-use super::output::{Done, Report};
+use super::output::{Done, Report, text_or_path};
 use crate::error::{Error, Kind, Result};
 use crate::model::checkpoint::Bindings;
 use crate::model::decision::{Decision, Turn};
@@ -20,7 +20,6 @@ use crate::model::session::Session;
 use crate::model::state::State;
 use crate::rules::checkpoint::carry;
 use crate::rules::freeze::FrozenJob;
-use crate::rules::lease::closing;
 use crate::rules::relay::{Relay, Sent, send};
 use crate::store::Gathered;
 
@@ -67,11 +66,7 @@ impl Report for PacketReport {
     const COMMAND: &'static str = "packet";
 
     fn answer(&self) -> String {
-        match (&self.packet, &self.out) {
-            (Some(packet), _) => packet.clone(),
-            (None, Some(path)) => format!("{}\n", path.display()),
-            (None, None) => String::new(),
-        }
+        text_or_path(self.packet.as_ref(), self.out.as_deref())
     }
 
     fn news(&self) -> Vec<String> {
@@ -216,7 +211,7 @@ impl Packet {
         let run = ctx.current_run(state, &session)?;
         let job: Job = get(state, &facts.job)?;
         let history = state.history(&job.fingerprint);
-        let active: Vec<Attempt> = history.active.iter().filter_map(|id| state.get(id)).collect();
+        let active: Vec<Attempt> = state.active(&history).collect();
         let own =
             state.outstanding(&session.id).into_iter().find(|handoff| handoff.job.as_ref() == Some(&job.id));
         let attempt = own.as_ref().and_then(|own| state.get::<Attempt>(own.attempt.as_ref()?));
@@ -259,7 +254,7 @@ pub fn waiting_job(state: &State, session: &Session) -> Result<Job> {
     let rows = state.of_session(&session.id, IdKind::JobId, None).take(1000);
     let jobs = rows.filter_map(|row| state.get::<Job>(&row.id.parse().ok()?));
     let (judged, open): (Vec<Job>, Vec<Job>) =
-        jobs.partition(|job| closing(&state.history(&job.fingerprint), job).is_some());
+        jobs.partition(|job| state.history(&job.fingerprint).closing(Some(&job.execution)).is_some());
     // Where every question has its answer, the newest one's refusal says more than "no candidate".
     let candidates = if open.is_empty() { judged.into_iter().take(1).collect() } else { open };
     let out = |job: &Job| !state.history(&job.fingerprint).active.is_empty();

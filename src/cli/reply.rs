@@ -278,7 +278,7 @@ fn gather(ctx: &Context, opened: &Opened, state: &State, brought: &Brought<'_>) 
         }
         None => complete_nonce(ctx, &mut intake),
     }
-    let job = attempt.job.as_ref().map(|id| get::<Job>(state, id)).transpose()?;
+    let job = load::job(state, attempt.job.as_ref())?;
     let handoff: Handoff = get(state, &attempt.handoff)?;
     let source: Session = get(state, &handoff.source_session)?;
     let held = load::newest_bindings(&opened.store, state, &source)?;
@@ -329,7 +329,7 @@ fn decide(
     let state = turn.state;
     let attempt: Attempt = get(state, &facts.attempt.id)?;
     let handoff: Handoff = get(state, &attempt.handoff)?;
-    let job = attempt.job.as_ref().map(|id| get::<Job>(state, id)).transpose()?;
+    let job = load::job(state, attempt.job.as_ref())?;
     let source: Session = get(state, &handoff.source_session)?;
     ctx.expect_version(&source)?;
     let newest = load::newest_bindings(&opened.store, state, &source)?;

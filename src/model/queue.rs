@@ -220,8 +220,7 @@ impl State {
             return;
         }
         let history = self.history(question);
-        let active = history.active.iter().filter_map(|id| self.get::<Attempt>(id));
-        let live = active.filter(|attempt| !attempt.lapsed).count();
+        let live = self.active(&history).filter(|attempt| !attempt.lapsed).count();
         for handoff in handoffs {
             self.unqueue(&handoff);
             let open = matches!(handoff.state, HandoffState::Queued | HandoffState::Claimed);

@@ -199,6 +199,11 @@ impl State {
         self.tables.get(&Key::new(Table::History).text(fingerprint)).unwrap_or_default()
     }
 
+    /// The attempts of a question that are not over.
+    pub fn active<'a>(&'a self, history: &'a History) -> impl Iterator<Item = Attempt> + use<'a> {
+        history.active.iter().filter_map(|id| self.get::<Attempt>(id))
+    }
+
     /// Judgements under an artifact hash or a subject, newest first.
     pub fn judgements(&self, key: &str) -> impl Iterator<Item = Judgement> + use<'_> {
         let prefix = Key::new(Table::Judgement).text(key);

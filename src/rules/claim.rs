@@ -171,7 +171,7 @@ fn named(turn: &Turn<'_>, wish: &Wish, handoff: &Handoff) -> Result<(Handoff, Op
         None => None,
     };
     let history = turn.state.history(handoff.question());
-    let active: Vec<Attempt> = history.active.iter().filter_map(|id| turn.state.get(id)).collect();
+    let active: Vec<Attempt> = turn.state.active(&history).collect();
     let asked = Asked {
         job: job.as_ref(),
         history: &history,

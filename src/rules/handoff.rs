@@ -93,7 +93,8 @@ pub enum Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    fn job(self) -> Option<&'a Job> {
+    /// The job, where it is a frozen question.
+    pub fn job(self) -> Option<&'a Job> {
         match self {
             Work::Question(job) => Some(job),
             Work::Task(..) => None,

@@ -33,11 +33,6 @@ pub fn has_expired(lease: &Lease, now: &Moment) -> bool {
     now.wall.millis() >= lease.wall_end()
 }
 
-/// The answer that closes a question for a job, if there is one.
-pub fn closing<'a>(history: &'a History, job: &Job) -> Option<&'a Answer> {
-    history.closing(Some(&job.execution))
-}
-
 /// What is asked, in words: the job, or the handoff where it is no frozen question.
 pub fn what(job: Option<&JobId>, handoff: Option<&HandoffId>) -> String {
     match (job, handoff) {

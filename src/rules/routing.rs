@@ -3,7 +3,7 @@
 //! packet is never held back by evidence.
 
 use super::capability::lack;
-use super::lease::{already_judged, closing};
+use super::lease::already_judged;
 use crate::error::{Error, Kind, Result};
 use crate::model::capability::Capability;
 use crate::model::decision::{Decision, Turn};
@@ -264,7 +264,7 @@ pub fn resolve_for(
     gated: &Gated,
 ) -> Result<Decision<Routed>> {
     let history = turn.state.history(&job.fingerprint);
-    if let Some(answer) = closing(&history, job) {
+    if let Some(answer) = history.closing(Some(&job.execution)) {
         return Err(already_judged(turn.state, &format!("job {}", job.id), answer));
     }
     let error = match resolve(job, routes) {

@@ -112,7 +112,7 @@ fn said(state: &State, handoff: &Handoff, attempt: Option<&Attempt>, now: &Momen
     {
         return held;
     }
-    let others = history.active.iter().filter_map(|other| state.get::<Attempt>(other));
+    let others = state.active(&history);
     if let Some(other) = others.filter(live).find(|other| other.handoff != *id) {
         let until = tell(other.lease.expires_at());
         let why = format!("attempt {} of handoff {} asks it until {until}", other.id, other.handoff);

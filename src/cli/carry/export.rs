@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{VERSION, free, mark, named, written};
 use crate::cli::ctx::{Context, Opened, find, get};
 use crate::cli::load;
-use crate::cli::output::{Done, Report};
+use crate::cli::output::{Done, Report, text_or_path};
 use crate::error::{Error, Kind, Result};
 use crate::model::decision::{Decision, Turn};
 use crate::model::handoff::Handoff;
@@ -58,11 +58,7 @@ impl Report for ExportReport {
     const COMMAND: &'static str = "export";
 
     fn answer(&self) -> String {
-        match (&self.export, &self.out) {
-            (Some(text), _) => text.clone(),
-            (None, Some(path)) => format!("{}\n", path.display()),
-            (None, None) => String::new(),
-        }
+        text_or_path(self.export.as_ref(), self.out.as_deref())
     }
 
     fn news(&self) -> Vec<String> {

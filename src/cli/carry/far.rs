@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::{VERSION, free, mark, named, written};
 use crate::cli::ctx::Context;
 use crate::cli::input::{PACKET_MARKS, file_or_stdin, reply as pasted, write_secret};
-use crate::cli::output::{Done, Report, checks};
+use crate::cli::output::{Done, Report, checks, text_or_path};
 use crate::cli::reply::{Ask, asked};
 use crate::error::{Error, Kind, Result};
 use crate::model::check::Check;
@@ -42,11 +42,7 @@ impl Report for FarPacket {
     const COMMAND: &'static str = "packet.from";
 
     fn answer(&self) -> String {
-        match (&self.packet, &self.out) {
-            (Some(packet), _) => packet.clone(),
-            (None, Some(path)) => format!("{}\n", path.display()),
-            (None, None) => String::new(),
-        }
+        text_or_path(self.packet.as_ref(), self.out.as_deref())
     }
 
     fn news(&self) -> Vec<String> {

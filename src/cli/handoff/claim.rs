@@ -183,7 +183,7 @@ fn asked(
     handoff: &Handoff,
     decide: impl FnOnce(&mut Turn<'_>, &Asking<'_>) -> Result<(Decision<Claimed>, Secret)>,
 ) -> Result<(Decision<Claimed>, Secret)> {
-    let job = handoff.job.as_ref().map(|id| get::<Job>(turn.state, id)).transpose()?;
+    let job = load::job(turn.state, handoff.job.as_ref())?;
     let source: Session = get(turn.state, &handoff.source_session)?;
     let frozen = load::asked(&opened.store, job.as_ref(), handoff)?;
     let artifacts = load::artifacts(&opened.store, &frozen)?;

@@ -11,7 +11,7 @@ use crate::cli::packet::waiting_job;
 use crate::error::Result;
 use crate::model::checkpoint::Bindings;
 use crate::model::decision::{Decision, Turn};
-use crate::model::handoff::{Attempt, Handoff};
+use crate::model::handoff::Handoff;
 use crate::model::id::{JobId, Name};
 use crate::model::job::Job;
 use crate::model::session::{Role, Session};
@@ -197,28 +197,22 @@ impl Open {
         let session: Session = ctx.session(state)?;
         ctx.expect_version(&session)?;
         let run = ctx.current_run(state, &session)?;
-        let job = match &facts.work {
-            Asked::Question(id) => Some(get::<Job>(state, id)?),
-            Asked::Task(_) => None,
-        };
-        let history = job.as_ref().map(|job| state.history(&job.fingerprint)).unwrap_or_default();
-        let same = |handoff: &Handoff| job.as_ref().is_some_and(|job| handoff.job.as_ref() == Some(&job.id));
-        let work = match (&facts.work, &job) {
-            (Asked::Task(read), _) => {
+        let job: Job;
+        let work = match &facts.work {
+            Asked::Question(id) => {
+                job = get(state, id)?;
+                Work::Question(&job)
+            }
+            Asked::Task(read) => {
                 read.keep(turn);
                 Work::Task(&read.task, &self.task.context)
             }
-            (Asked::Question(_), Some(job)) => Work::Question(job),
-            (Asked::Question(id), None) => {
-                return Err(crate::error::Error::new(
-                    crate::error::Kind::UnknownId,
-                    format!("job {id} is not there"),
-                ));
-            }
         };
+        let history = work.job().map(|job| state.history(&job.fingerprint)).unwrap_or_default();
+        let same = |handoff: &Handoff| work.job().is_some_and(|job| handoff.job.as_ref() == Some(&job.id));
         let newest = load::newest_bindings(&opened.store, state, &session)?;
         let opening = Opening {
-            active: history.active.iter().filter_map(|id| state.get::<Attempt>(id)).collect(),
+            active: state.active(&history).collect(),
             own: state.outstanding(&session.id).into_iter().find(same),
             history,
             session,

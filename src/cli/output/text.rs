@@ -1,5 +1,7 @@
 //! Answers as tables and lists of lines.
 
+use std::path::Path;
+
 use super::visible;
 
 /// Rows in columns, without rules.
@@ -27,4 +29,13 @@ pub fn checks(checks: &[crate::model::check::Check]) -> Vec<String> {
             }
         })
         .collect()
+}
+
+/// What a command prints that writes a text to a file or hands it out: the text, or where it lies.
+pub fn text_or_path(text: Option<&String>, path: Option<&Path>) -> String {
+    match (text, path) {
+        (Some(text), _) => text.clone(),
+        (None, Some(path)) => format!("{}\n", path.display()),
+        (None, None) => String::new(),
+    }
 }

@@ -122,8 +122,8 @@ fn a_weak_answer_closes_no_stronger_question() {
     world.reply(&answer).unwrap();
     let mut history = world.state.history(&weak.fingerprint);
     history.answers[0].grade = Grade::None;
-    assert!(crate::rules::lease::closing(&history, &strong).is_none());
-    assert!(crate::rules::lease::closing(&history, &weak).is_some());
+    assert!(history.closing(Some(&strong.execution)).is_none());
+    assert!(history.closing(Some(&weak.execution)).is_some());
 }
 
 #[test]

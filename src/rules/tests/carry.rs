@@ -70,36 +70,13 @@ impl World {
         let intake: Intake = extract(&canonical(&returned.answer), &|_| false);
         let intake = intake.map(|extracted| returned.told(extracted));
         let attempt: Attempt = self.state.get(&returned.attempt).expect("a known attempt");
-        self.act(|turn, world| {
-            let handoff: Handoff = world.state.get(&attempt.handoff).unwrap();
-            let job = attempt.job.as_ref().and_then(|id| world.state.get::<Job>(id));
-            let source = world.get_session(&handoff.source_session);
-            let hash = Hash::of(file.as_bytes());
-            let imported = crate::model::result::Imported {
-                file: hash,
-                export: returned.export,
-                pasted: returned.pasted.clone(),
-                nf: returned.nf.clone(),
-            };
-            let arrival = Arrival {
-                bytes: (hash, file.len() as u64),
-                imported: Some(imported),
-                intake: &intake,
-                candidates: Vec::new(),
-                frozen: &world.asked(&handoff),
-                history: world.state.history(attempt.question()),
-                job,
-                ancestors: Vec::new(),
-                worker: world.get_session(&attempt.worker_session),
-                held: attempt.result.as_ref().and_then(|id| world.state.get(id)),
-                bindings: world.bindings(&source),
-                source: (source.clone(), current_run(&world.state, &source)),
-                nonce: attempt.nonce_hash,
-                attempt,
-                handoff,
-            };
-            arrive(turn, arrival)
-        })
+        let imported = Imported {
+            file: Hash::of(file.as_bytes()),
+            export: returned.export,
+            pasted: returned.pasted.clone(),
+            nf: returned.nf.clone(),
+        };
+        self.arrives(attempt.clone(), attempt.nonce_hash, file.as_bytes(), &intake, Some(imported))
     }
 }
 

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::answer::{Arrival, Bound, arrive};
+use super::answer::{Arrival, Bound, Intake, arrive};
 use super::freeze::{Frozen, FrozenJob, freeze};
 use super::intake::{candidates, extract};
 use super::jobfile::{self, JobSpec};
@@ -35,7 +35,7 @@ use crate::model::handoff::{Attempt, Handoff, Transport};
 use crate::model::hash::{Hash, canonical};
 use crate::model::id::{Name, ResultId, SessionId};
 use crate::model::job::Job;
-use crate::model::result::StoredResult;
+use crate::model::result::{Imported, StoredResult};
 use crate::model::run::Run;
 use crate::model::session::Session;
 use crate::model::state::State;
@@ -214,7 +214,7 @@ impl World {
                 transport,
                 gate,
                 own,
-                active: history.active.iter().filter_map(|id| world.state.get(id)).collect(),
+                active: world.state.active(&history).collect(),
                 history,
                 kept,
             };
@@ -244,15 +244,28 @@ impl World {
     /// A reply of any bytes that carries this nonce.
     pub fn reply_bytes(&mut self, bytes: &[u8], nonce: &str) -> Result<Bound> {
         let intake = extract(bytes, &|_| false);
-        let attempt = self.state.attempt_of_nonce(&Hash::of(nonce.as_bytes())).expect("a known nonce");
+        let nonce = Hash::of(nonce.as_bytes());
+        let attempt = self.state.attempt_of_nonce(&nonce).expect("a known nonce");
+        self.arrives(attempt, nonce, bytes, &intake, None)
+    }
+
+    /// The arrival of an answer, pasted or imported, under a nonce of its attempt.
+    pub fn arrives(
+        &mut self,
+        attempt: Attempt,
+        nonce: Hash,
+        bytes: &[u8],
+        intake: &Intake,
+        imported: Option<Imported>,
+    ) -> Result<Bound> {
         self.act(|turn, world| {
             let handoff: Handoff = world.state.get(&attempt.handoff).unwrap();
             let job = attempt.job.as_ref().and_then(|id| world.state.get::<Job>(id));
             let source = world.get_session(&handoff.source_session);
             let arrival = Arrival {
                 bytes: (Hash::of(bytes), bytes.len() as u64),
-                imported: None,
-                intake: &intake,
+                imported,
+                intake,
                 candidates: if intake.is_err() { candidates(bytes) } else { Vec::new() },
                 frozen: &world.asked(&handoff),
                 history: world.state.history(attempt.question()),
@@ -263,7 +276,7 @@ impl World {
                 bindings: world.bindings(&source),
                 source: (source.clone(), current_run(&world.state, &source)),
                 attempt,
-                nonce: Hash::of(nonce.as_bytes()),
+                nonce,
                 handoff,
             };
             arrive(turn, arrival)

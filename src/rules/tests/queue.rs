@@ -45,7 +45,7 @@ impl World {
             run: current_run(&self.state, &session),
             bindings: self.bindings(&session),
             own: self.state.outstanding(id).into_iter().find(|handoff| handoff.job.as_ref() == Some(&job.id)),
-            active: history.active.iter().filter_map(|id| self.state.get(id)).collect(),
+            active: self.state.active(&history).collect(),
             history,
             session,
             work: Work::Question(job),
