@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ChildStdout, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -20,7 +20,7 @@ struct Reader {
 
 impl Reader {
     fn new(project: &Project, words: &[&str]) -> Self {
-        let mut command = project.command(&[&["log", "--follow"], words].concat());
+        let mut command = with_signals(&project.command(&[&["log", "--follow"], words].concat()));
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("nf runs");
         let lines = BufReader::new(child.stdout.take().expect("a pipe"));
@@ -56,6 +56,16 @@ impl Reader {
             .expect("text");
         (status.code(), status.signal(), said)
     }
+}
+
+/// The same command with no signal ignored: where the tests run in the background of a shell without job
+/// control, all that they start would ignore SIGINT, as that shell means it to.
+fn with_signals(command: &Command) -> Command {
+    let mut wrapped = Command::new("/usr/bin/env");
+    wrapped.arg("--default-signal=INT,TERM").arg(command.get_program()).args(command.get_args());
+    wrapped.current_dir(command.get_current_dir().expect("a folder")).stdin(Stdio::null()).env_clear();
+    wrapped.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    wrapped
 }
 
 fn step(project: &Project, number: usize) {
