@@ -1,6 +1,7 @@
 //! Thin ways out: other programs, and the files that they write. Know no rule, no store and no command, and
 //! nothing that a store holds ever names what is run.
 
+pub mod ask;
 pub mod place;
 pub mod probe;
 pub mod process;

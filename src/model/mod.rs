@@ -23,4 +23,5 @@ pub mod state;
 pub mod tables;
 mod tagged;
 pub mod time;
+pub mod witness;
 pub mod yaml;
