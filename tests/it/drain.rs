@@ -1,6 +1,7 @@
 //! Several workers empty a queue through real processes: nothing is claimed twice, nothing is lost, also
-//! where they are killed at random moments. `NF_TEST_DRAIN` (160) handoffs, `NF_TEST_DRAIN_KILLED` (24) of
-//! them under kills, `NF_TEST_SEED` repeats the draws.
+//! where they are killed at random moments, and what all of them left is taken up again once.
+//! `NF_TEST_DRAIN` (160) handoffs, `NF_TEST_DRAIN_KILLED` (24) of them under kills, `NF_TEST_EXPIRED` (48)
+//! whose leases all run out, `NF_TEST_SEED` repeats the draws.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Stdio;
@@ -172,4 +173,45 @@ fn workers_that_are_killed_at_random_moments_cost_time_and_nothing_else() {
     let handoffs = count("NF_TEST_DRAIN_KILLED", 24);
     let claims = drained(handoffs, handoffs * 2, &["--ttl", "1s", "--max-attempts", "1000"]);
     assert!(claims.values().all(|times| *times >= 1), "{claims:?}");
+}
+
+/// Eight workers at once claim until there is nothing to claim; how many claims each of them won.
+fn claim_all(project: &Project) -> Vec<usize> {
+    let claims = |number: usize| {
+        let name = format!("w{number}");
+        let mut won = 0;
+        loop {
+            let claim = ["handoff", "claim", "--class", CLASS, "--worker", &name, "--lock-timeout", "60s"];
+            let ran = project.nf(&claim);
+            if ran.code == 8 {
+                return won;
+            }
+            ran.expect(0);
+            won += 1;
+        }
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..WORKERS).map(|number| scope.spawn(move || claims(number))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("a thread")).collect()
+    })
+}
+
+#[test]
+fn leases_that_all_ran_out_are_each_reclaimed_once_by_workers_at_once() {
+    let handoffs = count("NF_TEST_EXPIRED", 48);
+    let mut project = Project::in_memory();
+    let boot = |ms: u64| format!("machine/boot/one/{ms}");
+    project.set("NF_NOW", "2026-01-01T00:00:00Z");
+    project.set("NF_BOOT", &boot(1_000));
+    project.nf(&["init", "--testing"]).expect(0);
+    project.write("ch01.md", crate::harness::CHAPTER);
+    fill(&project, handoffs, &[]);
+    assert_eq!(claim_all(&project).iter().sum::<usize>() as u64, handoffs);
+    assert_eq!(claim_all(&project).iter().sum::<usize>(), 0, "nothing is claimed while it is held");
+    project.set("NF_NOW", "2026-01-01T01:00:00Z");
+    project.set("NF_BOOT", &boot(3_601_000));
+    assert_eq!(claim_all(&project).iter().sum::<usize>() as u64, handoffs);
+    assert!(claims(&project).values().all(|times| *times == 2), "every lease is reclaimed once");
+    assert_eq!(events(&project, "lease.expired").len() as u64, handoffs);
+    assert_sound(&project);
 }

@@ -1,5 +1,6 @@
 //! Histories with an index that is deleted, noised, cut, copied, of another boot, or of a store that was put
 //! back from a copy: whatever becomes of it, everything that is looked up is what the plain fold says.
+//! `NF_TEST_CASES` (300) histories.
 
 use proptest::prelude::*;
 
@@ -135,8 +136,12 @@ fn apply(home: &Home, turn: &Turn, number: usize, old_head: &mut Vec<u8>) {
     }
 }
 
+fn cases() -> u32 {
+    std::env::var("NF_TEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(300)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: cases(), ..ProptestConfig::default() })]
 
     #[test]
     fn every_lookup_is_what_the_plain_fold_says(turns in turns()) {
