@@ -85,9 +85,9 @@ impl Report for ConsumeReport {
     }
 
     fn next(&self) -> Option<String> {
-        let Consumed { session, status, outcome, gate, own_gate, source, .. } = &self.consumed;
+        let Consumed { session, status, outcome, gate, way, .. } = &self.consumed;
         if gate.is_none() {
-            return own_gate.as_ref().map(|own_gate| format!("nf consume {source} --as {own_gate}"));
+            return way.clone();
         }
         match &outcome.route {
             _ if outcome.polarity == Polarity::Neutral => {

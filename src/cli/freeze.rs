@@ -29,6 +29,7 @@ use crate::rules::intake::nonces;
 use crate::rules::jobfile;
 use crate::rules::lease;
 use crate::rules::once::earlier;
+use crate::rules::ways;
 use crate::store::Gathered;
 
 /// Freeze a question with the texts it is about
@@ -209,8 +210,8 @@ fn decide(
         Some(held) => {
             let known = id.as_ref().is_none_or(|id| held.frozen_by.contains(id));
             if !known || held.places != fresh.places {
-                let (job, places) = (held.id.clone(), fresh.places.clone());
-                events.push(Event::JobFrozenAgain { job, session: id, places });
+                let (job, places, session) = (held.id.clone(), fresh.places.clone(), id.clone());
+                events.push(Event::JobFrozenAgain { job, session, places });
             }
             Job { places: fresh.places, ..held.clone() }
         }
@@ -237,11 +238,10 @@ fn decide(
         }
     }
     let waits = |session: &&Session| lease::may_send(session).is_err();
-    let way = match (&judged, session.as_ref().filter(waits)) {
-        (Some(result), _) => lease::after_answer(turn.state, result),
+    let way = match session.as_ref().filter(waits).filter(|_| judged.is_none()) {
         // A session that neither runs nor waits must go on before it can ask.
-        (None, Some(idle)) => crate::rules::lifecycle::way(&idle.id, idle.status),
-        (None, None) => format!("nf packet {}", job.id),
+        Some(idle) => crate::rules::lifecycle::way(&idle.id, idle.status),
+        None => ways::to_go_on(turn, &job, id.as_ref()),
     };
     let report = FrozenReport {
         way,

@@ -99,7 +99,11 @@ impl Done {
     /// A refusal whose events were recorded; its details name the record.
     pub fn written<T, R: Report>(answer: Answer<T>, report: impl FnOnce(T) -> R) -> Result<Self> {
         let Answer { outcome, events, position, notes, repeated: _, dry_run } = answer;
-        let data = outcome.map_err(|error| recorded(error, position.as_ref(), &notes))?;
+        let data = outcome.map_err(|error| {
+            let error = recorded(error, position.as_ref(), &notes);
+            // A refusal is recorded too: a dry run shows what of.
+            if dry_run { error.with(PLANNED, &events) } else { error }
+        })?;
         let mut done = Self::of(&report(data));
         done.notes = notes;
         done.record = position;
@@ -114,6 +118,9 @@ impl Done {
         self
     }
 }
+
+/// The detail of a refusal in a dry run that holds the events which would have been recorded.
+const PLANNED: &str = "planned";
 
 /// A refusal that was recorded names its record; what was recovered on the way goes with it.
 fn recorded(error: Error, position: Option<&Position>, notes: &[String]) -> Error {
@@ -170,12 +177,7 @@ pub fn done(global: &Global, done: Done) -> u8 {
         say_unless(global.quiet, &format!("note: {}", visible(note)));
     }
     match &done.planned {
-        Some(events) => {
-            for event in events {
-                out(&format!("{}\n", escaped(&serde_json::to_string(event).unwrap_or_default())));
-            }
-            say_unless(global.quiet, "dry run: nothing was recorded");
-        }
+        Some(events) => show_planned(events, global.quiet),
         None if done.raw => exactly(&done.answer),
         None if done.answer.is_empty() => {}
         None => out(&format!("{}\n", visible(&done.answer))),
@@ -192,10 +194,23 @@ pub fn done(global: &Global, done: Done) -> u8 {
     exit
 }
 
+/// The events that a dry run would have recorded.
+fn show_planned(events: &[Event], quiet: bool) {
+    for event in events {
+        out(&format!("{}\n", escaped(&serde_json::to_string(event).unwrap_or_default())));
+    }
+    say_unless(quiet, "dry run: nothing was recorded");
+}
+
 /// Prints an error and gives its exit code.
 pub fn failed(json: bool, quiet: bool, schema: String, error: &Error) -> u8 {
-    let body = error.body();
+    let mut body = error.body();
     let code = body.code;
+    let planned = body.details.as_object_mut().and_then(|details| details.remove(PLANNED));
+    let planned: Option<Vec<Event>> = planned.and_then(|events| serde_json::from_value(events).ok());
+    if body.details == serde_json::json!({}) {
+        body.details = Value::Null;
+    }
     if json {
         document(&Envelope::<Value> {
             schema,
@@ -203,10 +218,13 @@ pub fn failed(json: bool, quiet: bool, schema: String, error: &Error) -> u8 {
             data: None,
             error: Some(body),
             record: None,
-            planned: None,
+            planned,
             notes: Vec::new(),
         });
         return code;
+    }
+    if let Some(events) = &planned {
+        show_planned(events, quiet);
     }
     for note in body.details.get("notes").and_then(Value::as_array).into_iter().flatten() {
         say_unless(quiet, &format!("note: {}", visible(note.as_str().unwrap_or_default())));

@@ -6,6 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::ctx::{Context, Opened, find, get, kind_of, only};
+use super::handoff::open::source;
 use super::input::{free_for_packet, write_secret};
 use super::load;
 use super::output::{Done, Report, text_or_path};
@@ -21,6 +22,7 @@ use crate::model::state::State;
 use crate::rules::checkpoint::carry;
 use crate::rules::freeze::FrozenJob;
 use crate::rules::relay::{Relay, Sent, send};
+use crate::rules::ways::left_for_another;
 use crate::store::Gathered;
 
 /// Print the packet for a separate reviewer
@@ -79,10 +81,12 @@ impl Report for PacketReport {
                 "hand the packet to a separate agent and keep its answer"
             }
         };
-        vec![
+        let mut news = vec![
             format!("handoff {handoff}, attempt {attempt}{again}, gate {gate}"),
             format!("session {session} is {status}; {carry}"),
-        ]
+        ];
+        news.extend(self.sent.displaced.as_ref().map(|other| left_for_another(gate, other)));
+        news
     }
 
     fn next(&self) -> Option<String> {
@@ -157,8 +161,16 @@ impl Packet {
         })
     }
 
+    /// The session that asks: the one named, else that of the handoff that is named, else the only open one.
+    fn session(&self, ctx: &Context, state: &State) -> Result<Session> {
+        match self.what.as_deref().filter(|text| kind_of(text).is_ok_and(|kind| kind == IdKind::HandoffId)) {
+            Some(text) => source(ctx, state, &find(state, text)?),
+            None => ctx.session(state),
+        }
+    }
+
     fn gather(&self, ctx: &Context, opened: &Opened, state: &State) -> Result<Gathered<Facts>> {
-        let session = ctx.session(state)?;
+        let session = self.session(ctx, state)?;
         let job = self.job(state, &session)?;
         let frozen = load::frozen(&opened.store, &job)?;
         let artifacts = load::artifacts(&opened.store, &frozen)?;
@@ -206,7 +218,7 @@ impl Packet {
         facts: &Facts,
     ) -> Result<Decision<Sent>> {
         let state = turn.state;
-        let session = ctx.session(state)?;
+        let session = self.session(ctx, state)?;
         ctx.expect_version(&session)?;
         let run = ctx.current_run(state, &session)?;
         let job: Job = get(state, &facts.job)?;

@@ -124,8 +124,7 @@ pub fn next(bound: &Bound) -> Option<String> {
     if bound.consumed.contains(&bound.gate) {
         return Some(format!("nf status; {} has applied this answer already", bound.gate));
     }
-    let contested = if bound.standing == Standing::Contested { " --contested REASON" } else { "" };
-    Some(format!("nf consume {} --as {}{contested}", bound.result, bound.gate))
+    Some(bound.way.clone())
 }
 
 /// What was read before the lock.

@@ -76,8 +76,8 @@ impl Report for ResumeReport {
     }
 
     fn next(&self) -> Option<String> {
-        if let Some((result, gate)) = self.0.unconsumed.first() {
-            return Some(format!("nf consume {result} --as {gate}"));
+        if let Some(way) = &self.0.way {
+            return Some(way.clone());
         }
         let route = self.0.gates.values().find_map(|gate| gate.route.as_ref());
         Some(match route {

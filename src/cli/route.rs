@@ -10,7 +10,7 @@ use super::packet::waiting_job;
 use crate::error::Result;
 use crate::model::capability::Capability;
 use crate::model::id::Name;
-use crate::model::job::{Family, Grade, Job};
+use crate::model::job::{Family, Job};
 use crate::model::state::State;
 use crate::model::time::Time;
 use crate::rules::routing::{Gated, Route, Routed, resolve, resolve_for, routes, said};
@@ -40,16 +40,8 @@ impl Report for RouteReport {
         self.0.routes.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
-    /// Evidence says who could answer; a packet is how the question reaches three of the families.
     fn next(&self) -> Option<String> {
-        let whom = |route: &Route| match route.family {
-            Family::PeerChat => Some("chat"),
-            Family::Human => Some("human"),
-            Family::LocalAgent if self.0.min_grade <= Grade::Declared => Some("agent"),
-            _ => None,
-        };
-        let first = self.0.routes.iter().filter(|route| route.eligible).find_map(whom)?;
-        Some(format!("nf packet {} --for {first}", self.0.job))
+        self.0.way.clone()
     }
 }
 
@@ -82,7 +74,7 @@ impl RouteCommand {
                 let job = self.job(ctx, state)?;
                 let wall = (opened.source.moment)().wall;
                 let now = state.meta().at.map_or(wall, |before| before.max(wall));
-                let routed = resolve(&job, all(state, &job, &preferred, now))?;
+                let routed = resolve(state, &job, all(state, &job, &preferred, now))?;
                 Ok(Done::of(&RouteReport(routed)).warned(snapshot.warnings))
             }
         }

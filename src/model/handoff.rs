@@ -186,6 +186,13 @@ pub struct Handoff {
     pub result: Option<ResultId>,
     /// When it was opened.
     pub opened_at: Time,
+    /// Where in the log it was opened, which the fold says: the order of those that were opened at one time.
+    #[serde(default, skip_serializing_if = "is_nowhere")]
+    pub place: u64,
+}
+
+fn is_nowhere(place: &u64) -> bool {
+    *place == 0
 }
 
 fn is_zero(priority: &u8) -> bool {

@@ -44,17 +44,15 @@ fn number(millis: i64) -> u64 {
     u64::try_from(millis).unwrap_or(0)
 }
 
-/// Where a handoff stands in the order of claims: priority, then age.
-pub fn order(handoff: &Handoff) -> (u8, Time, HandoffId) {
-    (MAX_PRIORITY.saturating_sub(handoff.priority), handoff.opened_at, handoff.id.clone())
+/// Where a handoff stands in the order of claims: priority, then the order of the log, which is that of age
+/// also where the clock stands still.
+pub fn order(handoff: &Handoff) -> (u8, u64) {
+    (MAX_PRIORITY.saturating_sub(handoff.priority), handoff.place)
 }
 
 fn placed(key: Key, handoff: &Handoff) -> Key {
-    let (priority, opened, id) = order(handoff);
-    key.text(&handoff.terms)
-        .number(priority.into())
-        .number(number(opened.micros()))
-        .text(super::id::Id::as_str(&id))
+    let (priority, place) = order(handoff);
+    key.text(&handoff.terms).number(priority.into()).number(place).text(super::id::Id::as_str(&handoff.id))
 }
 
 fn ready_keys(handoff: &Handoff) -> Vec<Key> {
@@ -75,7 +73,7 @@ fn waiting_key(handoff: &Handoff, from: Time) -> Key {
 
 fn asked_key(handoff: &Handoff) -> Key {
     let key = Key::new(Table::Asked).text(handoff.question());
-    key.number(number(handoff.opened_at.micros())).text(super::id::Id::as_str(&handoff.id))
+    key.number(handoff.place).text(super::id::Id::as_str(&handoff.id))
 }
 
 /// The rows of a lease: by the clock of its boot, and by the wall for all other clocks.

@@ -23,6 +23,7 @@ use crate::model::job::{Grade, Job, Verdict};
 use crate::model::result::{Checked, History, Imported, Provenance, ReplyClass, Standing, StoredResult};
 use crate::model::run::Run;
 use crate::model::session::{Session, Status};
+use crate::model::state::State;
 
 /// What intake made of one reply.
 pub type Intake = std::result::Result<Extracted, IntakeFault>;
@@ -88,6 +89,9 @@ pub struct Bound {
     pub duplicate: bool,
     /// Who has applied it.
     pub consumed: Vec<Name>,
+    /// The command that leads on.
+    #[serde(default)]
+    pub way: String,
 }
 
 impl Arrival<'_> {
@@ -210,7 +214,13 @@ pub(super) fn readable(arrival: &Arrival<'_>, claim: &Claim) -> Option<String> {
         .then_some(spelled)
 }
 
-pub(super) fn bound(arrival: &Arrival<'_>, result: &StoredResult, duplicate: bool) -> Result<Bound> {
+pub(super) fn bound(
+    state: &State,
+    arrival: &Arrival<'_>,
+    result: &StoredResult,
+    duplicate: bool,
+) -> Result<Bound> {
+    let way = super::ways::to_apply(state, result, &arrival.handoff);
     let checked = result.checked.clone().ok_or_else(|| {
         Error::new(Kind::NotConsumable, format!("result {} was stored and never checked", result.id))
     })?;
@@ -227,6 +237,7 @@ pub(super) fn bound(arrival: &Arrival<'_>, result: &StoredResult, duplicate: boo
         steps: result.provenance.normalisation.clone(),
         duplicate,
         consumed: result.consumed.keys().cloned().collect(),
+        way,
     })
 }
 
@@ -263,7 +274,7 @@ fn valid(
     if standing == Standing::Surplus {
         return Ok(Decision::refused(events, surplus(&arrival.history, &whole)));
     }
-    let answer = bound(&arrival, &whole, false)?;
+    let answer = bound(turn.state, &arrival, &whole, false)?;
     let (source, run) = arrival.source;
     if let Some(run) = run {
         let pending =

@@ -152,6 +152,9 @@ pub struct Claimed {
     pub worker_session: SessionId,
     /// Until when nobody else may claim.
     pub expires_at: Time,
+    /// Whether that time is over already, where a claim is repeated: anybody may claim it then.
+    #[serde(default)]
+    pub expired: bool,
 }
 
 /// The secret of a won claim.
@@ -199,6 +202,7 @@ fn claimed(attempt: &Attempt, handoff: &Handoff) -> Claimed {
         gate: handoff.gate.clone(),
         worker_session: attempt.worker_session.clone(),
         expires_at: attempt.lease.expires_at(),
+        expired: false,
     }
 }
 
@@ -220,5 +224,7 @@ pub fn claim_again(
         nonce_hash: Hash::of(nonce.as_bytes()),
         packet_hash: Hash::of(packet.as_bytes()),
     };
-    Ok((Decision::new(vec![event], claimed(attempt, handoff)), Secret { nonce, packet }))
+    let expired = attempt.lapsed || lease::has_expired(&attempt.lease, &turn.now);
+    let again = Claimed { expired, ..claimed(attempt, handoff) };
+    Ok((Decision::new(vec![event], again), Secret { nonce, packet }))
 }

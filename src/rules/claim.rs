@@ -3,6 +3,7 @@
 
 use super::handoff::sound_ttl;
 use super::lease::{self, Admission, Asked};
+use super::ways;
 use crate::error::{Error, Kind, Result};
 use crate::model::decision::Turn;
 use crate::model::event::Event;
@@ -10,7 +11,8 @@ use crate::model::handoff::{Attempt, Handoff, HandoffState, terms_allow};
 use crate::model::id::{JobId, Name};
 use crate::model::job::{Family, Grade, Job};
 use crate::model::queue::{Filter, order};
-use crate::model::session::{MemoryPolicy, Role, Session};
+use crate::model::session::{MemoryPolicy, Role, Session, Status};
+use crate::model::state::State;
 
 /// Handoffs and leases that one claim puts back into the queue, before it looks whether it has found one.
 const AT_ONCE: usize = 64;
@@ -194,19 +196,30 @@ fn named(turn: &Turn<'_>, wish: &Wish, handoff: &Handoff) -> Result<(Handoff, Op
             ));
         }
         HandoffState::Exhausted => {
-            return Err(Error::new(Kind::Exhausted, format!("handoff {} has no attempt left", handoff.id)));
+            let anew = ways::anew(turn.state, handoff, Some(history.opened + 1));
+            return Err(Error::new(Kind::Exhausted, format!("handoff {} has no attempt left", handoff.id))
+                .fix(format!("nf show {} tells why; {anew}", handoff.id)));
         }
     }
-    if let Some(from) = handoff.ready_at.filter(|from| *from > turn.now.wall) {
-        return Err(Error::new(Kind::Pending, format!("handoff {} is not to be claimed yet", handoff.id))
-            .because(format!("it waits until {from}"))
-            .fix("claim it then, or claim another"));
-    }
+    lease::due(handoff, &turn.now)?;
+    somebody_asks(turn.state, handoff)?;
     if let Some(job) = &job {
         lease::family_allowed(job, wish.family, false, BEST)?;
         another_mind(turn, wish, handoff, job)?;
     }
     Ok((handoff.clone(), overtaken))
+}
+
+/// Refuses work whose asker is gone for good. Ending a session takes back what it asked; a log in which that was
+/// not so may still hold such work.
+fn somebody_asks(state: &State, handoff: &Handoff) -> Result<()> {
+    let source = state.get::<Session>(&handoff.source_session);
+    if source.is_none_or(|source| source.status != Status::Terminated) {
+        return Ok(());
+    }
+    Err(Error::new(Kind::HandoffCancelled, format!("nobody asks handoff {} any more", handoff.id))
+        .because(format!("session {} was terminated", handoff.source_session))
+        .fix(format!("claim another; nf handoff cancel {} puts it away", handoff.id)))
 }
 
 /// Refuses a worker's session that could not be independent, before any work is done.

@@ -5,14 +5,13 @@ use super::checkpoint::{self, Saved};
 use super::lease::{self, Admission, Asked};
 use super::lifecycle::Course;
 use super::task::FrozenTask;
+use super::{waiting, ways};
 use crate::error::{Error, Kind, Result};
 use crate::model::checkpoint::{Bindings, Boundary, CheckpointPending};
 use crate::model::decision::{Decision, Turn};
-use crate::model::event::{AttemptEnd, Event};
-use crate::model::handoff::{
-    Attempt, AttemptState, ContextPolicy, Handoff, HandoffState, Permissions, Task, terms,
-};
-use crate::model::id::{HandoffId, JobId, Name, SessionId, word};
+use crate::model::event::Event;
+use crate::model::handoff::{Attempt, ContextPolicy, Handoff, HandoffState, Permissions, Task, terms};
+use crate::model::id::{HandoffId, JobId, Name, SessionId};
 use crate::model::job::Job;
 use crate::model::queue::MAX_PRIORITY;
 use crate::model::result::History;
@@ -20,6 +19,10 @@ use crate::model::run::{Gate, GateStatus, Run};
 use crate::model::session::{Role, Session, Status};
 use crate::model::state::State;
 use crate::model::time::Time;
+
+mod back;
+
+pub use back::{TakenBack, cancel, revoke};
 
 /// How long a worker's lease lasts unless it says otherwise.
 pub const WORKER_TTL_MS: u64 = 15 * 60 * 1000;
@@ -143,6 +146,12 @@ pub struct Queued {
     pub ready_at: Option<Time>,
     /// Whether it was open already.
     pub again: bool,
+    /// The handoff for whose answer the gate waited until now: that answer moves it no more.
+    #[serde(default)]
+    pub displaced: Option<HandoffId>,
+    /// The command that leads on.
+    #[serde(default)]
+    pub way: String,
 }
 
 /// Puts a question into the queue. The same question of the same session is queued once.
@@ -152,7 +161,7 @@ pub struct Queued {
 pub fn open(turn: &mut Turn<'_>, opening: Opening<'_>) -> Result<Decision<Queued>> {
     opening.terms.sound()?;
     if let Some(own) = &opening.own {
-        return again(&opening, own);
+        return again(turn, &opening, own);
     }
     let now = turn.now.clone();
     let asked = Asked {
@@ -171,15 +180,19 @@ pub fn open(turn: &mut Turn<'_>, opening: Opening<'_>) -> Result<Decision<Queued
     let mut course = Course::new(opening.session, opening.run);
     let handoff = made(turn, &course.session, opening.work, opening.terms)?;
     announce(&mut course, &handoff);
-    gate_pending(&mut course, &handoff);
+    let displaced = gate_pending(turn.state, &mut course, &handoff);
     let wait = opening.wait.then_some(Status::AwaitingExternal);
     let boundary = if opening.wait { Boundary::ExternalWait } else { Boundary::BeforeLongWork };
     save(turn, &mut course, &handoff, (wait, boundary), opening.bindings)?;
-    let queued = told(&handoff, &course.session, false);
+    let way = match handoff.ready_at {
+        Some(_) => format!("nf show {}", handoff.id),
+        None => ways::to_answer(turn.state, opening.work.job(), &handoff),
+    };
+    let queued = Queued { displaced, ..told(&handoff, &course.session, false, way) };
     Ok(Decision::new(course.events, queued))
 }
 
-fn told(handoff: &Handoff, session: &Session, again: bool) -> Queued {
+fn told(handoff: &Handoff, session: &Session, again: bool, way: String) -> Queued {
     Queued {
         handoff: handoff.id.clone(),
         job: handoff.job.clone(),
@@ -189,18 +202,21 @@ fn told(handoff: &Handoff, session: &Session, again: bool) -> Queued {
         gate: handoff.gate.clone(),
         ready_at: handoff.ready_at,
         again,
+        displaced: None,
+        way,
     }
 }
 
 /// The session has asked already: the same wish is the same handoff, another one is said to be another.
-fn again(opening: &Opening<'_>, own: &Handoff) -> Result<Decision<Queued>> {
+fn again(turn: &Turn<'_>, opening: &Opening<'_>, own: &Handoff) -> Result<Decision<Queued>> {
     lease::same_gate(&own.id, &own.gate, opening.terms.gate.as_ref())?;
     if own.target_class != opening.terms.class {
         return Err(Error::new(Kind::Usage, format!("handoff {} is open for another class", own.id))
             .because(format!("want {}, got {}", own.target_class, opening.terms.class))
             .fix(format!("nf handoff cancel {} takes it back", own.id)));
     }
-    Ok(Decision::nothing(told(own, &opening.session, true)))
+    let way = waiting::look(turn.state, own, &turn.now, &|time| time.to_string()).way;
+    Ok(Decision::nothing(told(own, &opening.session, true, way)))
 }
 
 /// The gate of a question where none is given.
@@ -257,6 +273,7 @@ pub fn made(turn: &mut Turn<'_>, session: &Session, work: Work<'_>, given: Terms
         attempt: None,
         result: None,
         opened_at: turn.at(),
+        place: 0,
     })
 }
 
@@ -268,13 +285,13 @@ pub fn announce(course: &mut Course, handoff: &Handoff) {
     }
 }
 
-/// The gate of the run waits for the handoff, unless it does already.
-pub fn gate_pending(course: &mut Course, handoff: &Handoff) {
-    let Some(run) = &course.run else { return };
-    let held = run.pending.gates.get(&handoff.gate);
-    let waits =
-        |gate: &Gate| gate.status == GateStatus::Pending && gate.handoff.as_ref() == Some(&handoff.id);
-    if !held.is_some_and(waits) {
+/// The gate of the run waits for the handoff, unless it does already. Gives the one that it waited for until
+/// now, where that may still be answered or its answer is not applied yet.
+pub fn gate_pending(state: &State, course: &mut Course, handoff: &Handoff) -> Option<HandoffId> {
+    let run = course.run.as_ref()?;
+    let held = run.pending.gates.get(&handoff.gate).filter(|gate| gate.status == GateStatus::Pending);
+    let waited = held.and_then(|gate: &Gate| gate.handoff.clone());
+    if waited.as_ref() != Some(&handoff.id) {
         course.events.push(Event::GateMoved {
             run: run.id.clone(),
             gate: handoff.gate.clone(),
@@ -284,6 +301,11 @@ pub fn gate_pending(course: &mut Course, handoff: &Handoff) {
             verdict: None,
         });
     }
+    // The same question, sent again for the gate, has the one answer that both wait for.
+    let other = waited.and_then(|id| state.get::<Handoff>(&id));
+    let other = other.filter(|other| other.id != handoff.id && other.question() != handoff.question());
+    let given_up = [HandoffState::Cancelled, HandoffState::Exhausted];
+    other.filter(|other| !given_up.contains(&other.state)).map(|other| other.id)
 }
 
 /// The session waits where it is to and does not yet, and the moment is kept as a checkpoint.
@@ -306,89 +328,4 @@ pub fn save(
     let checkpoint = checkpoint::save(turn, saved, bindings)?;
     course.events.push(Event::CheckpointSaved { checkpoint });
     Ok(())
-}
-
-/// What became of a handoff that its source took back.
-#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-pub struct TakenBack {
-    /// The handoff.
-    pub handoff: HandoffId,
-    /// Its state now.
-    pub state: HandoffState,
-    /// The attempt that was taken back with it.
-    pub attempt: Option<crate::model::id::AttemptId>,
-    /// Whether it was so already.
-    pub again: bool,
-}
-
-/// Refuses all but the session that asked, or one begun from it.
-fn its_source(state: &State, session: &Session, handoff: &Handoff) -> Result<()> {
-    let source = &handoff.source_session;
-    if session.id == *source || state.ancestors(session).contains(source) {
-        return Ok(());
-    }
-    Err(Error::new(Kind::Usage, format!("handoff {} is another session's", handoff.id))
-        .because(format!("want {source}, got {}", session.id))
-        .fix(format!("give --session {source}")))
-}
-
-fn active(state: &State, handoff: &Handoff) -> Option<Attempt> {
-    let newest = handoff.attempt.as_ref().and_then(|id| state.get::<Attempt>(id));
-    newest.filter(|attempt| attempt.state == AttemptState::Active)
-}
-
-/// Takes a handoff back for good; its attempt, if one is active, is revoked.
-///
-/// # Errors
-/// `usage` for another session's; `already_judged` where it has its result.
-pub fn cancel(turn: &Turn<'_>, session: &Session, handoff: &Handoff) -> Result<Decision<TakenBack>> {
-    its_source(turn.state, session, handoff)?;
-    let attempt = active(turn.state, handoff).map(|attempt| attempt.id);
-    let told = TakenBack {
-        handoff: handoff.id.clone(),
-        state: HandoffState::Cancelled,
-        attempt,
-        again: handoff.state == HandoffState::Cancelled,
-    };
-    match handoff.state {
-        HandoffState::Cancelled => Ok(Decision::nothing(told)),
-        HandoffState::Completed => Err(completed(turn.state, handoff)),
-        HandoffState::Queued | HandoffState::Claimed | HandoffState::Exhausted => {
-            Ok(Decision::new(lease::cancel(turn.state, handoff, &word("by_source")?)?, told))
-        }
-    }
-}
-
-/// The refusal to take back what has its result.
-fn completed(state: &State, handoff: &Handoff) -> Error {
-    let way = handoff.result.as_ref().map(|result| lease::after_answer(state, result));
-    let error = Error::new(Kind::AlreadyJudged, format!("handoff {} has its result", handoff.id));
-    match way {
-        Some(way) => error.fix(way),
-        None => error,
-    }
-}
-
-/// Takes the active attempt of a handoff back, without its nonce: the handoff is queued again.
-///
-/// # Errors
-/// `usage` for another session's; `lease_lost` where no attempt is active.
-pub fn revoke(turn: &Turn<'_>, session: &Session, handoff: &Handoff) -> Result<Decision<TakenBack>> {
-    its_source(turn.state, session, handoff)?;
-    if handoff.state == HandoffState::Completed {
-        return Err(completed(turn.state, handoff));
-    }
-    let Some(attempt) = active(turn.state, handoff) else {
-        return Err(Error::new(Kind::LeaseLost, format!("no attempt of handoff {} is active", handoff.id))
-            .because(format!("it is {}", handoff.state))
-            .fix(format!("nf show {}", handoff.id)));
-    };
-    let mut events = lease::end(turn.state, &attempt, AttemptEnd::Revoked, &word("by_source")?)?;
-    let history = turn.state.history(handoff.question());
-    events.push(lease::next(handoff, &history, None));
-    let state = lease::state_after(handoff, &history);
-    Ok(Decision::new(
-        events,
-        TakenBack { handoff: handoff.id.clone(), state, attempt: Some(attempt.id), again: false },
-    ))
 }

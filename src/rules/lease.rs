@@ -3,12 +3,13 @@
 //! act; a clock only decides when others may reclaim.
 
 use super::lifecycle::{Course, followers};
+use super::ways;
 use crate::error::{Error, Kind, Result};
 use crate::model::event::{AttemptEnd, Event};
 use crate::model::handoff::{Attempt, AttemptState, Handoff, HandoffState, Lease, Transport};
-use crate::model::id::{HandoffId, JobId, Name, ResultId};
+use crate::model::id::{HandoffId, JobId, Name};
 use crate::model::job::{Family, Grade, Job};
-use crate::model::result::{Answer, History, StoredResult};
+use crate::model::result::{Answer, History};
 use crate::model::session::{Session, Status};
 use crate::model::state::State;
 use crate::model::time::{Moment, Time};
@@ -93,11 +94,29 @@ pub fn admit(asked: &Asked<'_>) -> Result<Admission> {
         _ => {
             let limit = asked.limit;
             if asked.history.opened >= limit {
-                return Err(Error::new(Kind::Exhausted, format!("{name} has used its attempts"))
-                    .because(format!("{} of {limit} are opened", asked.history.opened)));
+                return Err(used_up(asked, &name));
             }
             Ok(Admission::New { overtaken: mine.cloned().map(Box::new) })
         }
+    }
+}
+
+fn used_up(asked: &Asked<'_>, name: &str) -> Error {
+    let (opened, limit) = (asked.history.opened, asked.limit);
+    let error = Error::new(Kind::Exhausted, format!("{name} has used its attempts"))
+        .because(format!("{opened} of {limit} are opened"));
+    match (asked.own, asked.job) {
+        (Some(own), _) => {
+            let anew = ways::anew(asked.state, own, Some(opened + 1));
+            error.fix(format!("nf show {} tells why; {anew}", own.id))
+        }
+        (None, Some(job)) => error.fix(format!(
+            "nf list attempt --job {} tells why; nf handoff open {} --class CLASS --max-attempts {}",
+            job.id,
+            job.id,
+            opened + 1
+        )),
+        (None, None) => error,
     }
 }
 
@@ -110,25 +129,12 @@ pub fn under_review(attempt: &Attempt) -> Error {
         .details(serde_json::json!({"attempt": id, "handoff": handoff}))
 }
 
-/// What leads on from an answer: its gate applies it, or has done so and only another text is asked about.
-pub fn after_answer(state: &State, result: &ResultId) -> String {
-    let stored = state.get::<StoredResult>(result);
-    let gate = stored.as_ref().and_then(|stored| state.get::<Handoff>(&stored.provenance.handoff));
-    match (stored, gate.map(|handoff| handoff.gate)) {
-        (Some(stored), Some(gate)) if !stored.consumed.contains_key(&gate) => {
-            format!("nf consume {result} --as {gate}")
-        }
-        (_, Some(gate)) => format!("{gate} has consumed it; change the text, then nf freeze FILE"),
-        _ => format!("nf show {result}"),
-    }
-}
-
 /// The refusal to ask a judged question again, with the answer that it has.
 pub fn already_judged(state: &State, name: &str, answer: &Answer) -> Error {
     let verdict = answer.verdict.clone().unwrap_or_else(|| "without verdict".to_owned());
     Error::new(Kind::AlreadyJudged, format!("{name} is judged already"))
         .because(format!("result {} ({verdict}) answers the same question", answer.result))
-        .fix(after_answer(state, &answer.result))
+        .fix(ways::after_answer(state, &answer.result))
         .details(serde_json::json!({"result": answer.result, "verdict": answer.verdict}))
 }
 
@@ -141,11 +147,8 @@ pub fn transport_allowed(job: &Job, transport: Transport) -> Result<()> {
     family_allowed(job, transport.family(), true, Grade::Declared)
 }
 
-/// Refuses a family that the job's own terms exclude, or whose answers cannot be of the grade they want.
-///
-/// # Errors
-/// `execution_unavailable`, with every reason.
-pub fn family_allowed(job: &Job, family: Family, relayed: bool, best: Grade) -> Result<()> {
+/// What a job's own terms say against an answer by a family in this way, which can be of that grade at best.
+pub fn unmet(job: &Job, family: Family, relayed: bool, best: Grade) -> Vec<String> {
     let execution = &job.execution;
     // What a family could prove at best is routing's question; here it is what this way of answering can.
     let told = super::routing::barred(execution, family).into_iter();
@@ -155,11 +158,39 @@ pub fn family_allowed(job: &Job, family: Family, relayed: bool, best: Grade) -> 
         let what = if relayed { "a relay" } else { "a worker that claims" };
         reasons.push(format!("min_grade is {}, and {what} is at best {best}", execution.min_grade));
     }
+    reasons
+}
+
+/// Refuses a family that the job's own terms exclude, or whose answers cannot be of the grade they want.
+///
+/// # Errors
+/// `execution_unavailable`, with every reason.
+pub fn family_allowed(job: &Job, family: Family, relayed: bool, best: Grade) -> Result<()> {
+    let reasons = unmet(job, family, relayed, best);
     if reasons.is_empty() {
         return Ok(());
     }
     Err(Error::new(Kind::ExecutionUnavailable, format!("job {} may not be answered by {family}", job.id))
-        .because(reasons.join("; ")))
+        .because(reasons.join("; "))
+        .fix(ways::to_ask(job)))
+}
+
+/// Refuses to begin an attempt before the moment that a handoff's opener named, or in the pause after a
+/// failure, whoever asks.
+///
+/// # Errors
+/// `pending`, with the moment.
+pub fn due(handoff: &Handoff, now: &Moment) -> Result<()> {
+    match handoff.ready_at.filter(|from| *from > now.wall) {
+        Some(from) => {
+            let id = &handoff.id;
+            Err(Error::new(Kind::Pending, format!("handoff {id} is not to be claimed yet"))
+                .because(format!("it waits until {from}"))
+                .fix(format!("come again then; nf handoff cancel {id} takes it back, to be asked anew"))
+                .details(serde_json::json!({"handoff": id, "ready_at": from})))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Refuses a packet from a session that neither runs nor waits, naming the legal way.

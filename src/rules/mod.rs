@@ -36,6 +36,7 @@ pub mod session;
 pub mod sound;
 pub mod task;
 pub mod waiting;
+pub mod ways;
 
 #[cfg(test)]
 mod tests;

@@ -7,10 +7,12 @@ use super::holding::pause_ms;
 use super::intake::IntakeFault;
 use super::lease;
 use super::refusal::{binding_error, intake_error, surplus};
+use super::ways;
 use crate::error::{Error, Kind, Result};
 use crate::model::check::Check;
 use crate::model::decision::{Decision, Turn};
 use crate::model::event::{ConflictKind, Event, Reply};
+use crate::model::handoff::{Handoff, HandoffState, Transport};
 use crate::model::hash::Hash;
 use crate::model::id::word;
 use crate::model::result::{ReplyClass, Standing, StoredResult};
@@ -66,15 +68,14 @@ fn one_more_invalid(
     if !arrival.attempt.transport.is_carried() {
         // Nobody pastes again: a worker that gave no sound answer has failed.
         events.extend(failed(turn, arrival, "semantic_invalid")?);
-        let fix = format!("attempt {id} has failed; nf handoff claim begins another once its pause is over");
+        let fix = format!("attempt {id} has failed; {}", onward(turn, arrival));
         return Ok(Decision::refused(events, error.fix(fix)));
     }
     if used < lease::MAX_INVALID {
         return Ok(Decision::refused(events, error));
     }
     events.extend(failed(turn, arrival, "too_many_invalid")?);
-    let another = if arrival.attempt.transport.is_relay() { "nf packet" } else { "nf export" };
-    let fix = format!("attempt {id} ends after {used} invalid replies; {another} opens another");
+    let fix = format!("attempt {id} ends after {used} invalid replies; {}", onward(turn, arrival));
     Ok(Decision::refused(events, error.fix(fix)))
 }
 
@@ -84,6 +85,25 @@ fn failed(turn: &Turn<'_>, arrival: &Arrival<'_>, reason: &str) -> Result<Vec<Ev
     let pause = || turn.at().plus_millis(pause_ms(handoff.failures));
     let ready_at = (!attempt.transport.is_carried()).then(pause);
     lease::fail(turn.state, attempt, handoff, history, &word(reason)?, ready_at)
+}
+
+/// What leads on after an attempt that gave no answer: other work for a worker, another attempt for whoever
+/// carries the question, and what to look at where no attempt is left.
+fn onward(turn: &Turn<'_>, arrival: &Arrival<'_>) -> String {
+    let Arrival { attempt, handoff, history, .. } = arrival;
+    let (id, class) = (&handoff.id, &handoff.target_class);
+    let other = format!("nf handoff claim --class {class} --worker NAME takes other work");
+    let is_worker = attempt.transport == Transport::Worker;
+    if lease::state_after(handoff, history) == HandoffState::Exhausted {
+        let given_up = Handoff { state: HandoffState::Exhausted, ..handoff.clone() };
+        let anew = ways::anew(turn.state, &given_up, Some(history.opened + 1));
+        return format!("no attempt is left: {}", if is_worker { other } else { anew });
+    }
+    match attempt.transport {
+        Transport::Worker => format!("{other}; this can be claimed again once its pause is over"),
+        Transport::Import => format!("nf export {id} --worker NAME opens another"),
+        relay => format!("{} opens another", ways::packet_again(id, relay)),
+    }
 }
 
 pub(super) fn cannot_judge(
@@ -98,6 +118,7 @@ pub(super) fn cannot_judge(
     let said = claim.reason.clone().unwrap_or_else(|| "no reason given".to_owned());
     let error = Error::new(Kind::ExecutionFailed, "the reviewer could not judge; this is no verdict")
         .because(format!("cannot_judge: {said}"))
+        .fix(onward(turn, arrival))
         .details(serde_json::json!({"reason": "cannot_judge", "said": claim.reason}));
     Ok(Decision::refused(events, error))
 }
@@ -146,7 +167,7 @@ pub(super) fn again(
     held: &StoredResult,
 ) -> Result<Decision<Bound>> {
     if Hash::of(&claim.body_bytes()) == held.blob {
-        let bound = bound(arrival, held, true)?;
+        let bound = bound(turn.state, arrival, held, true)?;
         return Ok(match bound.standing {
             Standing::Surplus => Decision::refused(Vec::new(), surplus(&arrival.history, held)),
             Standing::Valid | Standing::Contested => Decision::nothing(bound),

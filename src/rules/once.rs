@@ -5,6 +5,7 @@ use super::binding::{self, Against, Claim};
 use super::checkpoint::{self, Saved};
 use super::freeze::FrozenJob;
 use super::independence;
+use super::ways;
 use crate::error::{Error, Kind, Result};
 use crate::model::check::{Check, failed};
 use crate::model::checkpoint::{Bindings, Boundary, CheckpointPending};
@@ -126,6 +127,9 @@ pub struct Consumed {
     pub session: SessionId,
     /// Its state, which a consumption does not change.
     pub status: Status,
+    /// The command by which the source's own gate applies it, where no gate moved.
+    #[serde(default)]
+    pub way: Option<String>,
 }
 
 crate::words! {
@@ -152,6 +156,7 @@ impl Consumed {
             run: None,
             session: session.id.clone(),
             status: session.status,
+            way: None,
         }
     }
 }
@@ -168,7 +173,7 @@ pub fn consume(turn: &mut Turn<'_>, consume: Consume) -> Result<Decision<Consume
         return Err(not_consumable(&result.id, "it is surplus: another result answered the question first"));
     }
     if let Some(receipt) = &consume.held {
-        return already(&consume, receipt);
+        return already(turn.state, &consume, receipt);
     }
     if let Some(other) = &consume.held_for_question {
         return Ok(conflict(&consume, other));
@@ -240,7 +245,7 @@ fn contested(state: &State, result: &StoredResult) -> Error {
         .details(serde_json::json!({"result": result.id}))
 }
 
-fn already(consume: &Consume, receipt: &Receipt) -> Result<Decision<Consumed>> {
+fn already(state: &State, consume: &Consume, receipt: &Receipt) -> Result<Decision<Consumed>> {
     if receipt.result_hash != Some(consume.evidence.result.blob) {
         return Ok(conflict(consume, receipt));
     }
@@ -250,6 +255,7 @@ fn already(consume: &Consume, receipt: &Receipt) -> Result<Decision<Consumed>> {
         gate: gate.map(|_| consume.consumer.clone()),
         gate_status: gate.map(|gate| gate.status),
         run: gate.map(|_| consume.acting.1.id.clone()),
+        way: gate.is_none().then(|| ways::after_answer(state, &consume.evidence.result.id)),
         ..Consumed::of(Application::Already, receipt, &consume.acting)
     }))
 }
@@ -317,7 +323,9 @@ fn apply(
         own_gate: Some(evidence.handoff.gate.clone()),
         ..Consumed::of(Application::New, &receipt, &consume.acting)
     };
-    if consume.consumer == evidence.handoff.gate {
+    if consume.consumer != evidence.handoff.gate {
+        consumed.way = Some(ways::after_answer(turn.state, &result.id));
+    } else {
         let to = gate_status(verdict.polarity);
         events.push(Event::GateMoved {
             run: run.id.clone(),

@@ -6,6 +6,7 @@ use super::freeze::FrozenJob;
 use super::handoff::{self, Terms, Work};
 use super::lease::{self, Admission, Asked};
 use super::lifecycle::Course;
+use super::ways;
 use crate::error::{Error, Kind, Result};
 use crate::model::checkpoint::{Bindings, Boundary};
 use crate::model::decision::{Decision, Turn};
@@ -69,6 +70,9 @@ pub struct Sent {
     pub expires_at: crate::model::time::Time,
     /// Whether an open packet was shown again.
     pub again: bool,
+    /// The handoff for whose answer the gate waited until now: that answer moves it no more.
+    #[serde(default)]
+    pub displaced: Option<HandoffId>,
 }
 
 /// Opens a relay attempt, or shows the open one again.
@@ -102,6 +106,7 @@ pub fn send(turn: &mut Turn<'_>, relay: Relay<'_>) -> Result<Decision<Sent>> {
         Admission::Again(attempt) => Some(attempt),
         Admission::New { overtaken } => overtaken,
     };
+    relay.own.as_ref().map_or(Ok(()), |own| lease::due(own, &now))?;
     lease::may_send(&relay.session)?;
     lease::transport_allowed(relay.job, relay.transport)?;
     open(turn, relay, overtaken.as_deref())
@@ -115,9 +120,9 @@ fn again(relay: &Relay<'_>, attempt: Attempt) -> Result<Decision<Sent>> {
         )
         .because(format!("a packet for {} would be a second reviewer", relay.transport))
         .fix(format!(
-            "nf packet --for {} shows it again; to take it back: nf session move {} stale, then nf start \
-             --from {}",
-            attempt.transport, relay.session.id, relay.session.id
+            "{} shows it again; nf handoff cancel {} takes it back, to be asked anew",
+            ways::packet_again(&attempt.handoff, attempt.transport),
+            attempt.handoff
         )));
     }
     let gate = relay.own.as_ref().map(|own| own.gate.clone());
@@ -132,6 +137,7 @@ fn again(relay: &Relay<'_>, attempt: Attempt) -> Result<Decision<Sent>> {
         expires_at: attempt.lease.expires_at(),
         attempt: attempt.id,
         again: true,
+        displaced: None,
     }))
 }
 
@@ -162,7 +168,7 @@ fn open(turn: &mut Turn<'_>, relay: Relay<'_>, overtaken: Option<&Attempt>) -> R
     let mut begun = Vec::new();
     let (attempt, packet, _) = attempt::begin(turn, &mut begun, &handoff, &asking, claimant)?;
     course.events.append(&mut begun);
-    handoff::gate_pending(&mut course, &handoff);
+    let displaced = handoff::gate_pending(turn.state, &mut course, &handoff);
     let waits = match relay.transport {
         Transport::Agent | Transport::Worker | Transport::Import => {
             (Some(Status::AwaitingExternal), Boundary::ExternalWait)
@@ -181,6 +187,7 @@ fn open(turn: &mut Turn<'_>, relay: Relay<'_>, overtaken: Option<&Attempt>) -> R
         packet_hash: attempt.packet_hash,
         expires_at: attempt.lease.expires_at(),
         again: false,
+        displaced,
     };
     Ok(Decision { events: course.events, packet: Some((attempt.id, packet)), outcome: Ok(sent) })
 }

@@ -20,6 +20,7 @@ use crate::model::handoff::{Attempt, AttemptState, Handoff};
 use crate::model::hash::Hash;
 use crate::model::id::{CheckpointId, Name, ResultId, RunId, SessionId};
 use crate::model::run::{Gate, ManifestEntry, Run, RunStatus};
+use crate::model::result::StoredResult;
 use crate::model::session::{ResumePolicy, Session, Status};
 
 /// The eleven names, in order.
@@ -154,6 +155,9 @@ pub struct Resumed {
     pub gates: BTreeMap<Name, Gate>,
     /// A result that waits to be consumed, and the gate it is for.
     pub unconsumed: Vec<(ResultId, Name)>,
+    /// The command that consumes the first of them.
+    #[serde(default)]
+    pub way: Option<String>,
 }
 
 /// Validates and goes on, or says what changed.
@@ -336,6 +340,10 @@ fn go_on(
     let saved = checkpoint::save(turn, saved, resume.carried)?;
     course.events.push(crate::model::event::Event::CheckpointSaved { checkpoint: saved });
     let waiting = resume.returned.into_iter().filter(|returned| !returned.consumed);
+    let unconsumed: Vec<_> = waiting.map(|returned| (returned.result, returned.gate)).collect();
+    let way = unconsumed.first().and_then(|(id, gate)| {
+        turn.state.get::<StoredResult>(id).map(|stored| super::ways::consume(&stored, gate))
+    });
     Ok(Decision::new(
         course.events,
         Resumed {
@@ -348,7 +356,8 @@ fn go_on(
             context,
             reread,
             gates: run.pending.gates,
-            unconsumed: waiting.map(|returned| (returned.result, returned.gate)).collect(),
+            unconsumed,
+            way,
         },
     ))
 }

@@ -11,6 +11,7 @@ use crate::model::event::Event;
 use crate::model::id::{HandoffId, JobId, Name, RunId};
 use crate::model::job::{Cost, Execution, Family, Grade, Job, Locality};
 use crate::model::run::{GateStatus, Run};
+use crate::model::state::State;
 use crate::model::time::Time;
 use crate::words;
 
@@ -217,15 +218,19 @@ pub struct Routed {
     pub routes: Vec<Route>,
     /// The best grade of independence that the job asks for.
     pub min_grade: Grade,
+    /// The command that leads on, where there is one.
+    #[serde(default)]
+    pub way: Option<String>,
 }
 
 /// All routes of a job, or the failure where none is eligible.
 ///
 /// # Errors
 /// `execution_unavailable`, with every reason.
-pub fn resolve(job: &Job, routes: Vec<Route>) -> Result<Routed> {
+pub fn resolve(state: &State, job: &Job, routes: Vec<Route>) -> Result<Routed> {
     if routes.iter().any(|route| route.eligible) {
-        return Ok(Routed { job: job.id.clone(), routes, min_grade: job.execution.min_grade });
+        let way = way(state, job, &routes);
+        return Ok(Routed { job: job.id.clone(), routes, min_grade: job.execution.min_grade, way });
     }
     let lines: Vec<String> =
         routes.iter().map(|route| format!("{}: {}", route.family, said(route))).collect();
@@ -233,6 +238,26 @@ pub fn resolve(job: &Job, routes: Vec<Route>) -> Result<Routed> {
         .because(lines.join("\n       "))
         .fix("nf capability declare or probe says what there is; another question may have other terms")
         .details(serde_json::json!({"job": job.id, "routes": routes})))
+}
+
+/// What leads on: evidence says who could answer, and a packet is how the question reaches three of the families;
+/// one that has its answer, or is out, goes on with that.
+fn way(state: &State, job: &Job, routes: &[Route]) -> Option<String> {
+    let history = state.history(&job.fingerprint);
+    if let Some(answer) = history.closing(Some(&job.execution)) {
+        return Some(super::ways::after_answer(state, &answer.result));
+    }
+    if let Some(attempt) = state.active(&history).next() {
+        return Some(format!("nf show {} tells who has it", attempt.handoff));
+    }
+    let whom = |route: &Route| match route.family {
+        Family::PeerChat => Some("chat"),
+        Family::Human => Some("human"),
+        Family::LocalAgent if job.execution.min_grade <= Grade::Declared => Some("agent"),
+        _ => None,
+    };
+    let first = routes.iter().filter(|route| route.eligible).find_map(whom)?;
+    Some(format!("nf packet {} --for {first}", job.id))
 }
 
 /// Why a family may not answer, in one line.
@@ -267,7 +292,7 @@ pub fn resolve_for(
     if let Some(answer) = history.closing(Some(&job.execution)) {
         return Err(already_judged(turn.state, &format!("job {}", job.id), answer));
     }
-    let error = match resolve(job, routes) {
+    let error = match resolve(turn.state, job, routes) {
         Ok(routed) => return Ok(Decision::nothing(routed)),
         Err(error) => error.with("gate", &gated.gate),
     };

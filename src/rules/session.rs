@@ -262,6 +262,13 @@ pub fn move_to(
     } else {
         course.go(to)?;
     }
+    if to == Status::Terminated {
+        // Nobody is left to apply an answer: what was asked is taken back with the one who asked it.
+        let reason = word("terminated")?;
+        for handoff in turn.state.open_handoffs(&course.session.id) {
+            course.events.extend(lease::cancel(turn.state, &handoff, &reason)?);
+        }
+    }
     let stands = Stands::of(&course);
     Ok(Decision::new(course.events, stands))
 }

@@ -1,8 +1,9 @@
 //! Where a handoff stands and why nobody can claim it now, with the command that leads on: what `status` and
 //! `show` say of it. Decides nothing; the order of the reasons is that in which a claim meets them.
 
-use super::lease::{after_answer, has_expired};
-use crate::model::handoff::{Attempt, AttemptState, Handoff, HandoffState};
+use super::lease::has_expired;
+use super::ways;
+use crate::model::handoff::{Attempt, AttemptState, Handoff, HandoffState, Transport};
 use crate::model::job::{Family, Grade, Job};
 use crate::model::queue::Filter;
 use crate::model::state::State;
@@ -93,24 +94,20 @@ type Said = (Stand, String, String);
 
 fn said(state: &State, handoff: &Handoff, attempt: Option<&Attempt>, now: &Moment, tell: Tell<'_>) -> Said {
     let Handoff { id, target_class: class, max_attempts, .. } = handoff;
-    // Work that is no frozen question is opened again with all that it was opened with.
-    let of = handoff.job.as_ref().map_or_else(|| "...".to_owned(), ToString::to_string);
     if handoff.state == HandoffState::Cancelled {
-        let way = format!("nf handoff open {of} --class {class} asks anew");
-        return (Stand::Cancelled, "its source has cancelled it".to_owned(), way);
+        let way = format!("{} asks anew", ways::anew(state, handoff, None));
+        return (Stand::Cancelled, "it was cancelled".to_owned(), way);
     }
     let history = state.history(handoff.question());
     let job = handoff.job.as_ref().and_then(|job| state.get::<Job>(job));
     if let Some(answer) = history.closing(job.as_ref().map(|job| &job.execution)) {
         let verdict = answer.verdict.as_deref().unwrap_or("without verdict");
         let why = format!("its question is judged by result {} ({verdict})", answer.result);
-        return (Stand::Judged, why, after_answer(state, &answer.result));
+        return (Stand::Judged, why, ways::after_answer(state, &answer.result));
     }
     let live = |attempt: &Attempt| !attempt.lapsed && !has_expired(&attempt.lease, now);
-    if let Some(attempt) = attempt
-        && let Some(held) = held(handoff, attempt, live(attempt), tell)
-    {
-        return held;
+    if let Some(attempt) = attempt.filter(|attempt| live(attempt)) {
+        return held(handoff, attempt, tell);
     }
     let others = state.active(&history);
     if let Some(other) = others.filter(live).find(|other| other.handoff != *id) {
@@ -118,54 +115,68 @@ fn said(state: &State, handoff: &Handoff, attempt: Option<&Attempt>, now: &Momen
         let why = format!("attempt {} of handoff {} asks it until {until}", other.id, other.handoff);
         return (Stand::UnderReview, why, format!("nf show {}", other.handoff));
     }
-    if handoff.state == HandoffState::Exhausted || history.opened >= *max_attempts {
+    let used = handoff.state == HandoffState::Exhausted || history.opened >= *max_attempts;
+    if let Some(attempt) = attempt.filter(|_| handoff.state != HandoffState::Exhausted) {
+        let (why, late) = left(attempt, tell);
+        let anew = match used {
+            true => ways::anew(state, handoff, Some(history.opened + 1)),
+            false => ways::to_answer(state, job.as_ref(), handoff),
+        };
+        return (Stand::Reclaimable, why, format!("{late}{anew}"));
+    }
+    if used {
         let why = format!("{} of {max_attempts} attempts are used", history.opened);
         let more = history.opened.max(*max_attempts) + 1;
-        let way =
-            format!("nf show {id} tells why; nf handoff open {of} --class {class} --max-attempts {more}");
+        let way = format!("nf show {id} tells why; {}", ways::anew(state, handoff, Some(more)));
         return (Stand::Exhausted, why, way);
     }
-    let packet = if job.is_some() { format!(", or nf packet {id}") } else { String::new() };
-    let claim = format!("nf handoff claim {id} --class {class} --worker NAME{packet}");
     match handoff.ready_at.filter(|from| *from > now.wall) {
         Some(from) => {
             let why = format!("not to be claimed before {}", tell(from));
             (Stand::Later, why, format!("nf handoff cancel {id} takes it back"))
         }
-        None => (Stand::Ready, format!("waits for a {class} since {}", tell(handoff.opened_at)), claim),
+        None => {
+            let why = format!("waits for a {class} since {}", tell(handoff.opened_at));
+            (Stand::Ready, why, ways::to_answer(state, job.as_ref(), handoff))
+        }
     }
 }
 
-/// What an attempt that is not over makes of its handoff; nothing where its time has run out and the handoff
-/// was given up.
-fn held(handoff: &Handoff, attempt: &Attempt, live: bool, tell: Tell<'_>) -> Option<Said> {
-    let Handoff { id, target_class: class, .. } = handoff;
+/// What an attempt that may act makes of its handoff.
+fn held(handoff: &Handoff, attempt: &Attempt, tell: Tell<'_>) -> Said {
+    let id = &handoff.id;
     let until = tell(attempt.lease.expires_at());
     let (transport, from) = (attempt.transport, tell(attempt.claimed_at));
+    if transport.is_relay() {
+        let again = ways::packet_again(id, transport);
+        let way = format!("nf reply with the answer; {again} shows the packet again");
+        return (Stand::Out, format!("packet for {transport} is out until {until}"), way);
+    }
     let who = attempt.worker.as_ref().map_or_else(|| transport.word(), |worker| worker.as_str());
-    Some(match (live, transport.is_relay()) {
-        (true, true) => (
-            Stand::Out,
-            format!("packet for {transport} is out until {until}"),
-            format!("nf reply with the answer; nf packet {id} shows the packet again"),
+    let why = format!("{who} holds it since {from}, until {until} (attempt {})", attempt.id);
+    let answer = match transport {
+        Transport::Import => format!("nf import RESULT; nf export {id} shows its file again"),
+        _ => format!("nf log {id} --follow waits for it"),
+    };
+    (Stand::Leased, why, format!("{answer}; nf handoff release {id} --revoke takes it back"))
+}
+
+/// An attempt whose time has run out: why, and how its answer may still come in.
+fn left(attempt: &Attempt, tell: Tell<'_>) -> (String, &'static str) {
+    let until = tell(attempt.lease.expires_at());
+    let transport = attempt.transport;
+    let who = attempt.worker.as_ref().map_or_else(|| transport.word(), |worker| worker.as_str());
+    match transport {
+        Transport::Worker => (format!("the lease of {who} ran out {until} (attempt {})", attempt.id), ""),
+        Transport::Import => (
+            format!("the time of the file that {who} carries ran out {until}; an answer is still taken"),
+            "nf import RESULT; ",
         ),
-        (true, false) => (
-            Stand::Leased,
-            format!("{who} holds it since {from}, until {until} (attempt {})", attempt.id),
-            format!("nf handoff release {id} --revoke takes it back"),
-        ),
-        (false, _) if handoff.state == HandoffState::Exhausted => return None,
-        (false, true) => (
-            Stand::Reclaimable,
+        Transport::Chat | Transport::Human | Transport::Agent => (
             format!("the time of its packet for {transport} ran out {until}; an answer is still taken"),
-            format!("nf reply with the answer; nf packet {id} asks anew"),
+            "nf reply with the answer; ",
         ),
-        (false, false) => (
-            Stand::Reclaimable,
-            format!("the lease of {who} ran out {until} (attempt {})", attempt.id),
-            format!("nf handoff claim {id} --class {class} --worker NAME"),
-        ),
-    })
+    }
 }
 
 /// How many can be claimed before a handoff by a worker that may have it, and the family of such a worker;

@@ -84,15 +84,19 @@ impl Report for ClaimReport {
     }
 
     fn news(&self) -> Vec<String> {
-        let Claimed { handoff, attempt, number, expires_at, .. } = &self.claimed;
-        vec![
-            format!("handoff {handoff}, attempt {attempt} (number {number})"),
-            format!("nobody else may claim it until {expires_at}"),
-        ]
+        let Claimed { handoff, attempt, number, expires_at, expired, .. } = &self.claimed;
+        let protected = match expired {
+            true => format!("its lease ran out {expires_at}, and anybody may claim it: renew it first"),
+            false => format!("nobody else may claim it until {expires_at}"),
+        };
+        vec![format!("handoff {handoff}, attempt {attempt} (number {number})"), protected]
     }
 
     fn next(&self) -> Option<String> {
-        Some("nf handoff complete FILE with the answer; renew, release and fail want --nonce".to_owned())
+        Some(match self.claimed.expired {
+            true => "nf handoff renew --nonce NONCE, then nf handoff complete FILE with the answer".to_owned(),
+            false => "nf handoff complete FILE with the answer; renew, release and fail want --nonce".to_owned(),
+        })
     }
 
     fn is_raw(&self) -> bool {

@@ -19,6 +19,7 @@ use crate::model::state::State;
 use crate::model::time::{Time, parse_millis};
 use crate::rules::checkpoint::carry;
 use crate::rules::handoff::{Opening, Queued, TakenBack, Terms, Work, cancel, open};
+use crate::rules::ways::left_for_another;
 use crate::store::Gathered;
 
 /// Queue a frozen question for workers of a class
@@ -87,14 +88,16 @@ impl Report for OpenReport {
             (Some(from), Some(now)) => format!(", not before {}", when(*from, now)),
             _ => String::new(),
         };
-        vec![
+        let mut news = vec![
             format!("handoff {handoff} for {class}, gate {gate}{again}{from}"),
             format!("session {session} is {status}"),
-        ]
+        ];
+        news.extend(self.queued.displaced.as_ref().map(|other| left_for_another(gate, other)));
+        news
     }
 
     fn next(&self) -> Option<String> {
-        Some(format!("nf handoff claim --class {} --worker NAME, by a worker", self.queued.class))
+        Some(self.queued.way.clone())
     }
 }
 

@@ -20,6 +20,7 @@ use crate::rules::effect::{held, status};
 use crate::rules::lease::{self, MAX_INVALID, has_expired};
 use crate::rules::once::earlier;
 use crate::rules::waiting::{self, Stand};
+use crate::rules::ways;
 
 /// Attempts at a question that are looked at for those of one handoff.
 const ATTEMPTS: usize = 200;
@@ -198,10 +199,8 @@ impl Looked<'_> {
             Some(Standing::Surplus) => {
                 report.remarks.push("surplus: another answer came first; it is never consumed".to_owned());
             }
-            Some(standing) if !result.consumed.contains_key(gate) => {
-                let contested = standing == Standing::Contested;
-                let openly = if contested { " --contested REASON" } else { "" };
-                report.next = Some(format!("nf consume {} --as {gate}{openly}", result.id));
+            Some(_) if !result.consumed.contains_key(gate) => {
+                report.next = Some(ways::to_apply(self.state, result, &evidence.handoff));
             }
             _ => {}
         }

@@ -19,6 +19,7 @@ use crate::model::time::{Moment, Time};
 use crate::rules::effect::of_resume;
 use crate::rules::lease::MAX_INVALID;
 use crate::rules::waiting::{self, Group, Stand, Waiting};
+use crate::rules::ways;
 
 /// Handoffs that were given up, of all sessions, that are looked at.
 const GIVEN_UP: usize = 100;
@@ -50,8 +51,6 @@ pub struct Outstanding {
     pub expires_at: Option<Time>,
     /// Replies that failed.
     pub invalid: u32,
-    /// Whether it asks a frozen question, which a person can carry as a packet too.
-    pub question: bool,
 }
 
 /// A result that waits to be consumed.
@@ -170,13 +169,16 @@ impl<'a> Seen<'a> {
         let started = of_resume(state, &session, &[]);
         let fresh = started.into_iter().filter(|effect| effect.session != session.id);
         effects.extend(fresh.take(MAX_EACH));
-        let mut matters: Vec<Matter> = unconsumed.iter().map(Unconsumed::matter).collect();
+        let mut matters: Vec<Matter> = unconsumed.iter().map(|result| result.matter(state)).collect();
         let mut outstanding = Vec::new();
         for handoff in shown {
             let (out, matter) = self.out(&handoff);
             matters.push(matter);
             outstanding.push(out);
         }
+        let carried = outstanding.iter().find(|out: &&Outstanding| out.transport.is_some_and(Transport::is_relay));
+        let carried = carried.map(|out| out.handoff.clone());
+        let expected = next(&session, run.as_ref(), &matters, carried.as_ref());
         matters.extend(effects.iter().map(effect_matter));
         let gates = run.as_ref().map(|run| run.pending.gates.clone()).unwrap_or_default();
         matters.extend(gates.iter().filter_map(|(name, gate)| gate_matter(name, gate)).take(MAX_EACH));
@@ -194,7 +196,7 @@ impl<'a> Seen<'a> {
         let uncertain = effects.iter().find(|effect| effect.state == EffectState::Started);
         let next = match uncertain {
             Some(effect) => format!("nf effect check {}", effect.key),
-            None => next(&session, run.as_ref(), &outstanding, &unconsumed),
+            None => expected,
         };
         OpenSession {
             effects,
@@ -222,7 +224,6 @@ impl<'a> Seen<'a> {
             if invalid > 0 { format!(", {invalid} of {MAX_INVALID} invalid") } else { String::new() };
         let text = format!("handoff {} for {}: {why}{failed}", handoff.id, handoff.gate);
         let out = Outstanding {
-            question: handoff.job.is_some(),
             handoff: handoff.id.clone(),
             gate: handoff.gate.clone(),
             class: handoff.target_class.clone(),
@@ -241,16 +242,11 @@ impl<'a> Seen<'a> {
 }
 
 impl Unconsumed {
-    fn matter(&self) -> Matter {
+    fn matter(&self, state: &State) -> Matter {
         let verdict = self.verdict.as_deref().unwrap_or("none");
         let Self { result, gate, standing, .. } = self;
         let text = format!("unconsumed {result} for {gate} ({standing}, verdict {verdict})");
-        Matter::of(Group::You, IdKind::ResultId.word(), result.as_str(), text, self.way())
-    }
-
-    fn way(&self) -> String {
-        let contested = if self.standing == Standing::Contested { " --contested REASON" } else { "" };
-        format!("nf consume {} --as {}{contested}", self.result, self.gate)
+        Matter::of(Group::You, IdKind::ResultId.word(), result.as_str(), text, ways::after_answer(state, result))
     }
 }
 
@@ -301,29 +297,21 @@ fn unconsumed(state: &State, session: &Session, run: Option<&Run>) -> Vec<Uncons
         .collect()
 }
 
-fn next(session: &Session, run: Option<&Run>, out: &[Outstanding], unconsumed: &[Unconsumed]) -> String {
+/// The command that leads on: what waits first, with the command that its own matter names.
+fn next(session: &Session, run: Option<&Run>, matters: &[Matter], carried: Option<&HandoffId>) -> String {
+    let of = |kind: IdKind| matters.iter().find(move |matter| matter.kind == kind.word());
     // Only a current run consumes: a session without one resumes first.
     let runs = run.is_some_and(|run| run.status.is_current());
-    if let Some(result) = unconsumed.first().filter(|_| runs) {
-        return result.way();
+    if let Some(result) = of(IdKind::ResultId).filter(|_| runs) {
+        return result.command.clone();
     }
-    let carried = out.iter().find(|out| out.transport.is_some_and(Transport::is_relay));
-    match carried.or(out.first()) {
-        Some(out) if out.transport == Some(Transport::Import) => {
-            format!("nf import RESULT; nf export {} shows its file again", out.handoff)
-        }
-        Some(out) if out.transport.is_some_and(Transport::is_relay) => {
-            format!("nf reply with the answer; nf packet {} shows the packet again", out.handoff)
-        }
-        Some(out) if out.stand == Stand::Leased => format!("nf log {} --follow", out.handoff),
-        Some(out) if out.question => format!("nf packet {}", out.handoff),
-        Some(out) => format!("nf handoff claim {} --class {} --worker NAME", out.handoff, out.class),
-        None => {
-            let rejected = run.and_then(|run| run.pending.gates.values().find(|gate| gate.route.is_some()));
-            match (session.status, rejected.and_then(|gate| gate.route.as_ref())) {
-                (Status::Running, Some(route)) => format!("repair along {route}, then nf freeze FILE"),
-                _ => crate::rules::lifecycle::way(&session.id, session.status),
-            }
-        }
+    let carried = carried.and_then(|id| matters.iter().find(|matter| matter.id == id.as_str()));
+    if let Some(handoff) = carried.or(of(IdKind::HandoffId)) {
+        return handoff.command.clone();
+    }
+    let rejected = run.and_then(|run| run.pending.gates.values().find(|gate| gate.route.is_some()));
+    match (session.status, rejected.and_then(|gate| gate.route.as_ref())) {
+        (Status::Running, Some(route)) => format!("repair along {route}, then nf freeze FILE"),
+        _ => crate::rules::lifecycle::way(&session.id, session.status),
     }
 }

@@ -14,6 +14,7 @@ impl State {
     pub(super) fn handoff_event(&mut self, event: &Event, at: Position) {
         match event {
             Event::HandoffOpened { handoff } => {
+                let handoff = &Handoff { place: at.place, ..handoff.clone() };
                 self.tables.put(entity_key(handoff.id.as_str()), handoff);
                 self.enlisted(handoff, Some(&handoff.source_session), Some(&handoff.resource), at);
                 self.about(handoff.job.as_ref(), handoff, at);
