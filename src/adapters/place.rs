@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
@@ -62,6 +63,13 @@ fn open(root: &Path, inside: &Path, flags: OFlags) -> std::io::Result<File> {
     let opened: std::result::Result<OwnedFd, _> =
         rustix::fs::openat2(&root, inside, flags | OFlags::CLOEXEC, Mode::empty(), resolve);
     Ok(File::from(opened?))
+}
+
+/// The file that stands at a resolved path, whatever it is called: its device and inode. None where nothing
+/// stands there, or it cannot be looked at.
+pub fn identity(root: &Path, path: &str) -> Option<(u64, u64)> {
+    let meta = open(root, Path::new(path), OFlags::PATH).ok()?.metadata().ok()?;
+    meta.is_file().then(|| (meta.dev(), meta.ino()))
 }
 
 /// What stands at a resolved path now; links on it are not followed any more.

@@ -1,8 +1,9 @@
-//! Other programs, run to their end. A child gets no input, none of this program's own descriptors, and a
-//! process group of its own, so that a signal to this program does not stop it half-way. Its output goes to
+//! Other programs, run to their end. A child gets no input, none of this program's own descriptors but one that
+//! says by its lock that it runs, and a process group of its own, so that a signal to this program does not stop it half-way. Its output goes to
 //! standard error: standard output carries the answer alone. Nothing of it is kept.
 
 use std::ffi::OsString;
+use std::os::fd::BorrowedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -19,6 +20,8 @@ pub struct Job<'a> {
     pub unset: &'a [&'a str],
     /// Whether its standard output is dropped.
     pub quiet: bool,
+    /// A descriptor that it keeps open, with everything that it starts.
+    pub keeps: Option<BorrowedFd<'a>>,
 }
 
 /// How a program ended.
@@ -40,6 +43,11 @@ pub fn run(job: &Job<'_>) -> Ending {
         command.env_remove(name);
     }
     command.envs(job.set.iter().map(|(name, value)| (name, value)));
+    if let Some(fd) = job.keeps
+        && let Err(errno) = rustix::io::fcntl_setfd(fd, rustix::io::FdFlags::empty())
+    {
+        return Ending::Badly(format!("could not be run: {errno}"));
+    }
     match command.status() {
         Ok(status) if status.success() => Ending::Well,
         Ok(status) => Ending::Badly(match (status.code(), status.signal()) {

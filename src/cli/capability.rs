@@ -169,9 +169,8 @@ impl CapabilityCommand {
 impl Declare {
     fn run(self, ctx: &Context) -> Result<Done> {
         let opened = ctx.open()?;
-        let stated = Stated {
-            name: self.name,
-            family: self.family,
+        let least = Stated::least(self.name, self.family).evidence;
+        let evidence = Capability {
             available: self.available,
             permission_class: self.permission_class,
             cost: self.cost,
@@ -181,8 +180,9 @@ impl Declare {
             locality: self.locality,
             models: self.models,
             detail: self.detail,
-            expires_ms: self.expires,
+            ..least
         };
+        let stated = Stated { evidence, expires_ms: self.expires };
         let request = ctx.request("capability declare", asked(&stated));
         let nothing = |_: &_| Ok(Gathered::of(()));
         let answer = opened.transact(&request, nothing, |turn, ()| declare(turn, stated.clone()))?;
@@ -192,11 +192,13 @@ impl Declare {
 
 /// What was asked, for the operation key.
 fn asked(stated: &Stated) -> serde_json::Value {
-    json!({"name": stated.name, "family": stated.family, "available": stated.available,
-        "permission_class": stated.permission_class, "cost": stated.cost, "interactive": stated.interactive,
-        "executes_model": stated.executes_model, "isolated_invocation": stated.isolated_invocation,
-        "locality": stated.locality, "models": stated.models, "detail": stated.detail,
-        "expires_ms": stated.expires_ms})
+    let mut facts = serde_json::to_value(&stated.evidence).unwrap_or_default();
+    if let Some(map) = facts.as_object_mut() {
+        // What the rule fills in is no part of what was asked.
+        map.retain(|name, _| !["proof", "source", "observed_at", "expires_at"].contains(&name.as_str()));
+        map.insert("expires_ms".to_owned(), json!(stated.expires_ms));
+    }
+    facts
 }
 
 impl Probe {
@@ -224,8 +226,8 @@ impl Probe {
     }
 
     fn stated(&self) -> Stated {
-        let least = Stated::least(self.name.clone(), self.family);
-        Stated {
+        let least = Stated::least(self.name.clone(), self.family).evidence;
+        let evidence = Capability {
             permission_class: self.permission_class.unwrap_or(least.permission_class),
             cost: self.cost.unwrap_or(least.cost),
             interactive: self.interactive.unwrap_or(least.interactive),
@@ -233,9 +235,9 @@ impl Probe {
             isolated_invocation: self.isolated.unwrap_or(least.isolated_invocation),
             locality: self.locality.unwrap_or(least.locality),
             models: self.models.clone(),
-            expires_ms: self.expires,
             ..least
-        }
+        };
+        Stated { evidence, expires_ms: self.expires }
     }
 
     /// Looks for the program and asks it for its version. No model is run and no text of the store leaves.

@@ -113,7 +113,7 @@ impl Opened {
     ) -> Result<Answer<T>> {
         let decide = |turn: &mut Turn<'_>, facts: &F| {
             let decision = decide(turn, facts)?;
-            super::secret::none_in(turn.state, &decision.events, request.op.as_ref())?;
+            super::secret::none_in(turn, &decision.events, request.op.as_ref())?;
             Ok(decision)
         };
         self.store

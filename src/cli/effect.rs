@@ -2,6 +2,7 @@
 //! before, what must stand there after, and whether that came true. What is found out beforehand is in
 //! `facts`, what is said in `report`.
 
+use std::cell::RefCell;
 use std::ffi::OsString;
 
 use clap::{Args, Subcommand};
@@ -15,14 +16,14 @@ use crate::error::{Error, Kind, Result};
 use crate::model::decision::{Decision, Turn};
 use crate::model::effect::{Effect, EffectState, Witness};
 use crate::model::event::Event;
-use crate::model::id::Name;
+use crate::model::id::{EffectId, Name};
 use crate::rules::effect::{Application, Plan, Stepped, begin, clear, done, plan};
-use crate::store::{Answer, Gathered};
+use crate::store::{Answer, Gathered, Running};
 
 pub mod facts;
 pub mod report;
 
-use facts::{Look, acting, effect_of, look, planning, session_that_acts};
+use facts::{Look, acting, effect_of, look, planning, session_that_acts, twin};
 use report::{CheckReport, ClearReport, DoneReport, PlanReport, RunReport};
 
 /// The variable that tells a command what stood at the path when it was started.
@@ -177,6 +178,7 @@ fn by_hand(ctx: &Context, key: &Name) -> Result<Done> {
             done(turn, effect, Witness::Hand, &session, &look.seen)
         },
     )?;
+    settled(&opened, &answer);
     Done::written(answer, DoneReport)
 }
 
@@ -192,10 +194,43 @@ fn give_up(ctx: &Context, key: &Name, reason: &str) -> Result<Done> {
         |turn, look: &Look| {
             let effect = effect_of(turn.state, key)?;
             let session = acting(ctx, turn.state, &effect)?;
-            clear(turn, effect, reason, &session, &look.seen)
+            let running = opened.store.is_running(&effect.id)?;
+            clear(turn, effect, reason, &session, (&look.seen, running)).map_err(|error| held_by(&opened, error))
         },
     )?;
+    settled(&opened, &answer);
     Done::written(answer, ClearReport)
+}
+
+/// Holds the lock of a command that is about to start; a decision that is taken anew holds it already.
+fn hold(opened: &Opened, stepped: &Stepped, held: &RefCell<Option<(EffectId, Running)>>) -> Result<()> {
+    let Effect { id, state, .. } = &stepped.effect;
+    let starts = stepped.application == Application::New && *state == EffectState::Started;
+    if starts && held.borrow().as_ref().is_none_or(|(effect, _)| effect != id) {
+        held.replace(Some((id.clone(), opened.store.run_begins(id)?)));
+    }
+    Ok(())
+}
+
+/// What is settled needs the file no more by which its command was known to run.
+fn settled(opened: &Opened, answer: &Answer<Stepped>) {
+    if let (Ok(stepped), false) = (&answer.outcome, answer.dry_run) {
+        opened.store.run_is_over(&stepped.effect.id);
+    }
+}
+
+/// Names the file that a running command holds, for whoever looks for it.
+fn held_by(opened: &Opened, error: Error) -> Error {
+    let running = error.details.get("running").is_some();
+    let effect = error.details.get("effect").and_then(serde_json::Value::as_str);
+    match effect.and_then(|id| id.parse().ok()).filter(|_| running) {
+        Some(effect) => {
+            let cause = error.cause.clone().unwrap_or_default();
+            let file = opened.store.running_file(&effect);
+            error.because(format!("{cause} (fuser {file} names the processes)"))
+        }
+        None => error,
+    }
 }
 
 impl RunEffect {
@@ -210,11 +245,22 @@ impl RunEffect {
             return Done::written(answer, RunReport);
         }
         let first = crate::store::Request { op: None, ..request.clone() };
+        // Taken under the store's lock, before the start is recorded: whoever reads of a start finds it running.
+        let running = RefCell::new(None);
         let started = opened.transact(
             &first,
             |state| gather(&opened, &effect_of(state, &self.key)?, false),
-            |turn, look: &Look| self.begin(ctx, turn, look, request.dry_run),
+            |turn, look: &Look| {
+                let decision = self.begin(ctx, &opened, turn, look, request.dry_run)?;
+                if let Ok(stepped) = decision.outcome.as_ref()
+                    && !request.dry_run
+                {
+                    hold(&opened, stepped, &running)?;
+                }
+                Ok(decision)
+            },
         )?;
+        let running = running.into_inner();
         let Answer {
             outcome: Ok(Stepped { application: Application::New, effect, .. }), dry_run: false, ..
         } = &started
@@ -227,8 +273,10 @@ impl RunEffect {
             set: &[(BEFORE, effect.before.to_string())],
             unset: UNSET,
             quiet: ctx.global.quiet,
+            keeps: running.as_ref().map(|(_, running)| running.fd()),
         });
         let mut ended = self.end(&opened, &request, effect, &ending)?;
+        settled(&opened, &ended);
         ended.notes.splice(0..0, started.notes);
         if let Ending::Badly(how) = ending {
             ended.notes.push(format!("the command {how}; the path is as required all the same"));
@@ -236,7 +284,14 @@ impl RunEffect {
         Done::written(ended, RunReport)
     }
 
-    fn begin(&self, ctx: &Context, turn: &Turn<'_>, look: &Look, dry_run: bool) -> Result<Decision<Stepped>> {
+    fn begin(
+        &self,
+        ctx: &Context,
+        opened: &Opened,
+        turn: &Turn<'_>,
+        look: &Look,
+        dry_run: bool,
+    ) -> Result<Decision<Stepped>> {
         let effect = effect_of(turn.state, &self.key)?;
         let session = session_that_acts(ctx, turn.state, &effect)?;
         if effect.state == EffectState::Done {
@@ -247,7 +302,8 @@ impl RunEffect {
         ctx.expect_version(&session)?;
         let run = ctx.need_run(turn.state, &session)?;
         let id = effect.id.clone();
-        let mut decision = begin(turn, effect, &run, &look.seen)?;
+        let twin = twin(opened, turn.state, &effect.path);
+        let mut decision = begin(turn, effect, &run, &look.seen, twin.as_ref())?;
         let program = self.command.first().map(OsString::as_os_str).unwrap_or_default();
         if !process::is_there(program, &ctx.folder, ctx.env.get("PATH")) {
             let program = program.to_string_lossy();

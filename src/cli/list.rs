@@ -16,13 +16,14 @@ use crate::model::result::Standing;
 use crate::model::run::RunStatus;
 use crate::model::session::Status;
 use crate::model::state::State;
-use crate::model::time::Time;
+use crate::model::time::{Moment, Time};
 use crate::rules::members::nearest;
 
 use named::CAPABILITY;
 
 mod columns;
 pub mod named;
+mod reclaim;
 
 /// Objects on a page, where no other number is asked for.
 const LIMIT: u32 = 20;
@@ -31,7 +32,7 @@ const LIMIT: u32 = 20;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  nf list session\n  nf list result --limit 5\n  \
     nf list attempt --job j-7hd3\n  nf list capability --state current\n  \
-    nf list job --resource novel/pride/ch01")]
+    nf list job --resource novel/pride/ch01\n  nf list handoff --state reclaimable   claimed, and its lease is over")]
 pub struct List {
     /// session, run, checkpoint, job, handoff, attempt, result, event, receipt, effect or capability
     pub kind: String,
@@ -124,7 +125,9 @@ fn states(kind: IdKind) -> Vec<&'static str> {
     match kind {
         IdKind::SessionId => Status::ALL.iter().map(|state| state.word()).collect(),
         IdKind::RunId => RunStatus::ALL.iter().map(|state| state.word()).collect(),
-        IdKind::HandoffId => HandoffState::ALL.iter().map(|state| state.word()).collect(),
+        IdKind::HandoffId => {
+            HandoffState::ALL.iter().map(|state| state.word()).chain([reclaim::RECLAIMABLE]).collect()
+        }
         IdKind::AttemptId => AttemptState::ALL.iter().map(|state| state.word()).collect(),
         IdKind::ResultId => Standing::ALL.iter().map(|state| state.word()).collect(),
         IdKind::EffectId => EffectState::ALL.iter().map(|state| state.word()).collect(),
@@ -154,12 +157,13 @@ impl List {
     pub fn run(self, ctx: &Context) -> Result<Done> {
         let opened = ctx.open()?;
         let snapshot = opened.store.read()?;
-        let now = (opened.source.moment)().wall;
+        let moment = (opened.source.moment)();
+        let now = moment.wall;
         let (kind, (items, next)) = if ["capability", "capabilities"].contains(&self.kind.as_str()) {
             (CAPABILITY, named::page(&self, &snapshot.state, now)?)
         } else {
             let kind = kind_named(&self.kind)?;
-            (kind.word(), self.page(ctx, &snapshot.state, kind)?)
+            (kind.word(), self.page(ctx, &snapshot.state, kind, &moment)?)
         };
         let command = self.command(ctx, kind);
         let report = ListReport { kind: kind.to_owned(), items, next, now: Some(now), command };
@@ -179,11 +183,26 @@ impl List {
         format!("nf list {kind}{}", flags.collect::<String>())
     }
 
-    fn page(&self, ctx: &Context, state: &State, kind: IdKind) -> Result<(Vec<Value>, Option<u64>)> {
+    fn page(
+        &self,
+        ctx: &Context,
+        state: &State,
+        kind: IdKind,
+        now: &Moment,
+    ) -> Result<(Vec<Value>, Option<u64>)> {
         self.fits(kind)?;
         let session = ctx.named_session(state)?.filter(|_| kind != IdKind::SessionId);
         let job = self.job.as_deref().map(|text| find::<Job>(state, text)).transpose()?.map(|job| job.id);
-        Ok(self.take(state, kind, session.as_ref().map(|session| &session.id), job.as_ref()))
+        let session = session.as_ref().map(|session| &session.id);
+        if kind != IdKind::HandoffId {
+            return Ok(self.take(state, kind, session, job.as_ref()));
+        }
+        if self.state.as_deref() == Some(reclaim::RECLAIMABLE) {
+            let only = reclaim::Only { session, resource: self.resource.as_ref(), job: job.as_ref() };
+            return Ok(reclaim::page(state, &only, now, (self.after, self.limit as usize)));
+        }
+        let (items, next) = self.take(state, kind, session, job.as_ref());
+        Ok((items.into_iter().map(|item| reclaim::stands(state, item, now)).collect(), next))
     }
 
     /// Refuses what no object of the kind can be: an answer without objects would only hide the slip.

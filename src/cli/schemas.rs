@@ -1,18 +1,87 @@
-//! The JSON schemas of every command's `--json` document, for `docs/json/`.
+//! The JSON schemas of every command's `--json` document, each whole in itself, and the same for `docs/json/`,
+//! where the events of a dry run stand in one document that the others refer to.
+
+use std::collections::BTreeSet;
 
 use schemars::{Schema, schema_for};
+use serde_json::{Map, Value, json};
 
 use super::output::{Envelope, Report, schema_name};
 use super::{
     capability, carry, checkpoint, consume, contract, doctor, effect, event, freeze, handoff, init, list,
     packet, reply, resume, route, session, shell, show, start, status, validate,
 };
+use crate::model::event::Event;
 
 fn of<R: Report>() -> (String, Schema) {
     (schema_name(R::COMMAND), schema_for!(Envelope<R>))
 }
 
-/// Every schema by name. `log --json` is JSON Lines, one record a line, and has its own.
+/// The document of all events.
+pub const EVENTS: &str = "nf.events/1";
+
+/// The file of a schema in `docs/json/`.
+pub fn file(name: &str) -> String {
+    format!("{}.json", name.trim_end_matches("/1"))
+}
+
+/// Every schema as `docs/json/` has it: what one says of the events of a dry run is said once, in [`EVENTS`].
+pub fn documents() -> Vec<(String, Value)> {
+    let events = (EVENTS.to_owned(), schema_for!(Event).to_value());
+    let others = all().into_iter().map(|(name, schema)| {
+        let mut schema = schema.to_value();
+        refer(&mut schema);
+        keep_what_is_used(&mut schema);
+        (name, schema)
+    });
+    std::iter::once(events).chain(others).collect()
+}
+
+/// Puts the reference to the events' document in place of that to the schema's own copy.
+fn refer(schema: &mut Value) {
+    match schema {
+        Value::Object(map) if map.get("$ref") == Some(&json!("#/$defs/Event")) => {
+            map.insert("$ref".to_owned(), file(EVENTS).into());
+        }
+        Value::Object(map) => map.values_mut().for_each(refer),
+        Value::Array(all) => all.iter_mut().for_each(refer),
+        _ => {}
+    }
+}
+
+/// Leaves out the definitions that nothing refers to any more.
+fn keep_what_is_used(schema: &mut Value) {
+    let Some(mut held) = schema.as_object_mut().and_then(|map| map.remove("$defs")) else { return };
+    let Some(held) = held.as_object_mut() else { return };
+    let mut wanted = BTreeSet::new();
+    named(schema, &mut wanted);
+    let mut kept = Map::new();
+    while let Some(name) = wanted.pop_first() {
+        if let Some(definition) = held.remove(&name) {
+            named(&definition, &mut wanted);
+            kept.insert(name, definition);
+        }
+    }
+    kept.sort_keys();
+    if let Some(map) = schema.as_object_mut().filter(|_| !kept.is_empty()) {
+        map.insert("$defs".to_owned(), kept.into());
+    }
+}
+
+/// The definitions that a schema refers to.
+fn named(schema: &Value, into: &mut BTreeSet<String>) {
+    match schema {
+        Value::Object(map) => {
+            let name = map.get("$ref").and_then(Value::as_str).and_then(|text| text.strip_prefix("#/$defs/"));
+            into.extend(name.map(str::to_owned));
+            map.values().for_each(|inner| named(inner, into));
+        }
+        Value::Array(all) => all.iter().for_each(|inner| named(inner, into)),
+        _ => {}
+    }
+}
+
+/// Every schema by name, whole in itself. `log --json` is JSON Lines, one record a line, and has its own.
 pub fn all() -> Vec<(String, Schema)> {
     vec![
         of::<init::InitReport>(),

@@ -82,7 +82,12 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// The blobs kept so far; what the store makes durable before it appends.
+    /// The blobs kept so far.
+    pub fn blobs(&self) -> &[Vec<u8>] {
+        &self.blobs
+    }
+
+    /// Takes the blobs kept so far; what the store makes durable before it appends.
     pub fn take_blobs(&mut self) -> Vec<Vec<u8>> {
         std::mem::take(&mut self.blobs)
     }

@@ -344,7 +344,56 @@ impl Handoff {
     }
 }
 
+/// What only the one who begins an attempt can say of it.
+pub struct Begun {
+    /// Its id.
+    pub id: AttemptId,
+    /// Its handoff, and its number within that.
+    pub handoff: (HandoffId, u32),
+    /// The question, where it is one: the job and its fingerprint.
+    pub question: (Option<JobId>, Option<String>),
+    /// The worker's session.
+    pub worker_session: SessionId,
+    /// How packet and answer travel, and the family where that alone does not say.
+    pub by: (Transport, Option<Family>),
+    /// The name that its worker gave.
+    pub worker: Option<Name>,
+    /// The nonce and the packet, of which only hashes are kept.
+    pub secret: (Hash, Hash),
+    /// What the worker is given.
+    pub context_manifest: Vec<ManifestEntry>,
+    /// Its lease, and when it was claimed.
+    pub lease: (Lease, Time),
+}
+
 impl Attempt {
+    /// An attempt that nothing has happened to yet.
+    pub fn new(begun: Begun) -> Self {
+        Self {
+            id: begun.id,
+            handoff: begun.handoff.0,
+            job: begun.question.0,
+            fingerprint: begun.question.1,
+            number: begun.handoff.1,
+            worker_session: begun.worker_session,
+            transport: begun.by.0,
+            family: begun.by.1,
+            worker: begun.worker,
+            nonce_hash: begun.secret.0,
+            packet_hash: begun.secret.1,
+            context_manifest: begun.context_manifest,
+            lease: begun.lease.0,
+            lapsed: false,
+            claimed_at: begun.lease.1,
+            state: AttemptState::Active,
+            invalid: 0,
+            brought: None,
+            result: None,
+            ended_at: None,
+            reason: None,
+        }
+    }
+
     /// As [`Handoff::question`].
     pub fn question(&self) -> &str {
         self.fingerprint.as_deref().unwrap_or_else(|| self.handoff.as_str())

@@ -76,6 +76,10 @@ fn asked_key(handoff: &Handoff) -> Key {
     key.number(handoff.place).text(super::id::Id::as_str(&handoff.id))
 }
 
+fn lapsed_key(attempt: &AttemptId) -> Key {
+    Key::new(Table::Lapsed).text(super::id::Id::as_str(attempt))
+}
+
 /// The rows of a lease: by the clock of its boot, and by the wall for all other clocks.
 fn lease_keys(class: &Role, attempt: &AttemptId, lease: &Lease) -> [Key; 2] {
     let key = Key::new(Table::Lease).text(&class.to_string()).text(&lease.clock());
@@ -166,6 +170,12 @@ impl State {
         })
     }
 
+    /// Active attempts whose lease was seen to have run out.
+    pub fn lapsed(&self) -> impl Iterator<Item = Attempt> {
+        let ids = self.tables.scan::<AttemptId>(&Key::new(Table::Lapsed));
+        ids.filter_map(|id| self.get::<Attempt>(&id))
+    }
+
     /// Handoffs whose question is this one and still to be answered, the oldest first.
     pub fn asking(&self, question: &str) -> impl Iterator<Item = Handoff> {
         let ids = self.tables.scan::<HandoffId>(&Key::new(Table::Asked).text(question));
@@ -203,11 +213,18 @@ impl State {
     }
 
     pub(super) fn no_longer_leased(&mut self, attempt: &Attempt) {
+        self.tables.delete(&lapsed_key(&attempt.id));
         if let Some(handoff) = self.get::<Handoff>(&attempt.handoff) {
             for key in lease_keys(&handoff.target_class, &attempt.id, &attempt.lease) {
                 self.tables.delete(&key);
             }
         }
+    }
+
+    /// A lease was seen to have run out.
+    pub(super) fn lease_lapsed(&mut self, attempt: &Attempt) {
+        self.no_longer_leased(attempt);
+        self.tables.put(lapsed_key(&attempt.id), &attempt.id);
     }
 
     /// Puts every handoff of a question where it belongs, after something about the question has changed: a

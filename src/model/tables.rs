@@ -42,6 +42,8 @@ pub enum Table {
     Waiting = b'd' as isize,
     /// Running leases by class and clock, soonest end first.
     Lease = b'l' as isize,
+    /// Attempts whose lease was seen to have run out, by id.
+    Lapsed = b'x' as isize,
     /// Handoffs whose question is still to be answered, by question.
     Asked = b'u' as isize,
     /// Attempt by nonce hash.

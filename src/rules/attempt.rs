@@ -9,7 +9,7 @@ use super::session::{Spec, create};
 use crate::error::Result;
 use crate::model::decision::{Decision, Turn};
 use crate::model::event::{AttemptEnd, Event};
-use crate::model::handoff::{Attempt, AttemptState, Handoff, Lease, Transport};
+use crate::model::handoff::{Attempt, Begun, Handoff, Lease, Transport};
 use crate::model::hash::Hash;
 use crate::model::id::{AttemptId, HandoffId, JobId, Name, SessionId, word};
 use crate::model::job::Family;
@@ -69,29 +69,17 @@ pub fn begin(
     let manifest = asking.frozen.artifacts().into_iter().filter_map(|artifact| {
         Some(ManifestEntry { name: artifact.name.parse().ok()?, path: None, hash: artifact.hash })
     });
-    let attempt = Attempt {
+    let attempt = Attempt::new(Begun {
         id,
-        handoff: handoff.id.clone(),
-        job: handoff.job.clone(),
-        fingerprint: handoff.fingerprint.clone(),
-        number: handoff.number + 1,
+        handoff: (handoff.id.clone(), handoff.number + 1),
+        question: (handoff.job.clone(), handoff.fingerprint.clone()),
         worker_session,
-        transport: claimant.transport,
-        family: claimant.family,
+        by: (claimant.transport, claimant.family),
         worker: claimant.worker,
-        nonce_hash: Hash::of(nonce.as_bytes()),
-        packet_hash: Hash::of(packet.as_bytes()),
+        secret: (Hash::of(nonce.as_bytes()), Hash::of(packet.as_bytes())),
         context_manifest: manifest.collect(),
-        lease: Lease::starting(&turn.now, claimant.ttl_ms),
-        lapsed: false,
-        claimed_at: turn.at(),
-        state: AttemptState::Active,
-        invalid: 0,
-        brought: None,
-        result: None,
-        ended_at: None,
-        reason: None,
-    };
+        lease: (Lease::starting(&turn.now, claimant.ttl_ms), turn.at()),
+    });
     events.push(Event::HandoffClaimed { attempt: attempt.clone() });
     Ok((attempt, packet, nonce))
 }

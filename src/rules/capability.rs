@@ -27,28 +27,8 @@ const VERSION_SHOWN: usize = 200;
 /// What is said of a capability.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stated {
-    /// What it is called.
-    pub name: Name,
-    /// Its family.
-    pub family: Family,
-    /// Whether it is there.
-    pub available: bool,
-    /// The widest result scope that it is allowed.
-    pub permission_class: ResultScope,
-    /// What it costs.
-    pub cost: Cost,
-    /// Whether a person has to act.
-    pub interactive: bool,
-    /// Whether it has a model answer.
-    pub executes_model: bool,
-    /// Whether each invocation is a separate one.
-    pub isolated_invocation: bool,
-    /// Whether the text stays on this machine.
-    pub locality: Locality,
-    /// The models that it serves.
-    pub models: Vec<String>,
-    /// What else is known.
-    pub detail: Option<String>,
+    /// The evidence as it is said; what it rests on and its times are the rule's to fill in.
+    pub evidence: Capability,
     /// How long the evidence counts, where that is said.
     pub expires_ms: Option<u64>,
 }
@@ -57,10 +37,12 @@ impl Stated {
     /// What is known of a capability of which nothing is said: the least in everything, so that no route
     /// rests on what nobody stated.
     pub fn least(name: Name, family: Family) -> Self {
-        Self {
+        let evidence = Capability {
             name,
             family,
             available: true,
+            proof: Proof::Declared,
+            source: String::new(),
             permission_class: ResultScope::Diagnostic,
             cost: Cost::Metered,
             interactive: true,
@@ -69,8 +51,10 @@ impl Stated {
             locality: Locality::Any,
             models: Vec::new(),
             detail: None,
-            expires_ms: None,
-        }
+            observed_at: Time::from_micros(0),
+            expires_at: Time::from_micros(0),
+        };
+        Self { evidence, expires_ms: None }
     }
 }
 
@@ -97,14 +81,14 @@ pub fn declare(turn: &mut Turn<'_>, stated: Stated) -> Result<Decision<Capabilit
 /// # Errors
 /// As [`declare`]; `execution_unavailable`, recorded, where the program is not there or does not answer.
 pub fn probe(turn: &mut Turn<'_>, mut stated: Stated, probed: Probed) -> Result<Decision<Capability>> {
-    stated.available = probed.answer.is_ok();
+    stated.evidence.available = probed.answer.is_ok();
     let found = match &probed.answer {
         // A version is a stranger's text: what of it cannot be kept is left out.
         Ok(line) if looks_secret(line).is_some() => "answers --version; its text is not kept".to_owned(),
         Ok(line) => line.chars().filter(|c| !is_hidden(*c)).take(VERSION_SHOWN).collect(),
         Err(why) => why.clone(),
     };
-    stated.detail = Some(found.clone());
+    stated.evidence.detail = Some(found.clone());
     let evidence = evidence(turn, stated, Proof::Probed, probed.program, PROBED_MS)?;
     let event = observed(&evidence);
     if evidence.available {
@@ -128,39 +112,25 @@ fn evidence(
     source: String,
     default_ms: u64,
 ) -> Result<Capability> {
-    is_no_id(&stated.name)?;
-    let models = stated.models.iter().map(|model| ("--model", model.as_str()));
-    let texts = [("the name", stated.name.as_str()), ("the program", source.as_str())];
-    let detail = stated.detail.iter().map(|detail| ("--detail", detail.as_str()));
+    let Stated { evidence: said, expires_ms } = stated;
+    is_no_id(&said.name)?;
+    let models = said.models.iter().map(|model| ("--model", model.as_str()));
+    let texts = [("the name", said.name.as_str()), ("the program", source.as_str())];
+    let detail = said.detail.iter().map(|detail| ("--detail", detail.as_str()));
     for (what, text) in texts.into_iter().chain(models).chain(detail) {
         may_be_kept(what, text)?;
     }
-    if stated.models.len() > MAX_MODELS {
+    if said.models.len() > MAX_MODELS {
         return Err(Error::new(Kind::Usage, format!("at most {MAX_MODELS} models can be listed")));
     }
-    let length = stated.expires_ms.unwrap_or(default_ms);
+    let length = expires_ms.unwrap_or(default_ms);
     if !(1000..=MAX_MS).contains(&length) {
         return Err(Error::new(Kind::Usage, "evidence counts from 1 second to 366 days")
             .because(format!("--expires gives {length} ms"))
             .fix("give --expires a duration such as 12h or 30d"));
     }
-    Ok(Capability {
-        name: stated.name,
-        family: stated.family,
-        available: stated.available,
-        proof,
-        source,
-        permission_class: stated.permission_class,
-        cost: stated.cost,
-        interactive: stated.interactive,
-        executes_model: stated.executes_model,
-        isolated_invocation: stated.isolated_invocation,
-        locality: stated.locality,
-        models: stated.models,
-        detail: stated.detail,
-        observed_at: turn.at(),
-        expires_at: turn.at().plus_millis(length),
-    })
+    let (observed_at, expires_at) = (turn.at(), turn.at().plus_millis(length));
+    Ok(Capability { proof, source, observed_at, expires_at, ..said })
 }
 
 /// `show` takes ids and names of capabilities; a name that could be an id would hide behind one.

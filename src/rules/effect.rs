@@ -145,8 +145,15 @@ fn not_cleared(effect: &Effect) -> Result<()> {
 /// `effect run`, before its command: at most one command is ever started for an effect.
 ///
 /// # Errors
-/// `uncertain`, `diverged`; `effect_refused` where the path is as required already.
-pub fn begin(turn: &Turn<'_>, effect: Effect, run: &Run, now: &Seen) -> Result<Decision<Stepped>> {
+/// `uncertain`, `diverged`; `effect_refused` where the path is as required already, or is the file of another
+/// open effect.
+pub fn begin(
+    turn: &Turn<'_>,
+    effect: Effect,
+    run: &Run,
+    now: &Seen,
+    twin: Option<&Effect>,
+) -> Result<Decision<Stepped>> {
     not_cleared(&effect)?;
     if effect.state == EffectState::Done {
         return Ok(Decision::nothing(Stepped::of(Application::Already, effect, now)));
@@ -158,6 +165,9 @@ pub fn begin(turn: &Turn<'_>, effect: Effect, run: &Run, now: &Seen) -> Result<D
         return Err(Error::new(Kind::EffectRefused, format!("{} is as required already", effect.path))
             .because("somebody wrote it; a second write is not run")
             .fix(format!("nf effect done {}", effect.key)));
+    }
+    if let Some(twin) = twin {
+        return Err(plan::same_file(&effect.path, twin));
     }
     let event = Event::EffectStarted { effect: effect.id.clone(), run: run.id.clone() };
     let started = Effect { state: EffectState::Started, started_at: Some(turn.at()), ..effect };
@@ -198,14 +208,21 @@ fn nothing_written(effect: &Effect) -> Error {
 /// done stays done.
 ///
 /// # Errors
-/// `effect_refused` for what is done.
+/// `effect_refused` for what is done; `uncertain` while its command, or what that left behind, may still write.
 pub fn clear(
     turn: &mut Turn<'_>,
     effect: Effect,
     reason: &str,
     acting: &Session,
-    now: &Seen,
+    (now, running): (&Seen, bool),
 ) -> Result<Decision<Stepped>> {
+    if running && effect.is_open() {
+        let Effect { id, key, .. } = effect;
+        return Err(Error::new(Kind::Uncertain, format!("the command of effect {id} ({key}) is still running"))
+            .because("it may write yet, and a new plan would let another write beside it")
+            .fix(format!("let it end, or end it; then nf effect clear {key} --reason TEXT"))
+            .details(serde_json::json!({"effect": id, "key": key, "running": true})));
+    }
     match effect.state {
         EffectState::Done => Err(Error::new(
             Kind::EffectRefused,

@@ -22,7 +22,7 @@ use crate::model::{json, yaml};
 pub const MAX_INSTRUCTIONS: usize = 256 * 1024;
 
 /// The kind that stands in the packet of a task.
-const KIND: &str = "task";
+pub(super) const KIND: &str = "task";
 
 /// What a task is to be.
 #[derive(Debug, Clone, PartialEq)]

@@ -27,7 +27,7 @@ use view::View;
 /// The folder of all indexes.
 pub(super) const INDEX: &str = "index";
 /// Raised when rows change their form: another number never meets the rows of this one.
-const FORM: &str = concat!("5 ", env!("CARGO_PKG_VERSION"));
+const FORM: &str = concat!("6 ", env!("CARGO_PKG_VERSION"));
 /// Says which generation counts, and how its file looked when it was written last.
 pub(super) const STAMP: &str = "stamp";
 /// The file of rows that LMDB makes.

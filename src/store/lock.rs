@@ -77,7 +77,7 @@ fn lock_failed(error: &io::Error) -> Error {
 }
 
 /// Tries once; false where another holds it.
-fn try_lock(file: &File) -> io::Result<bool> {
+pub(super) fn try_lock(file: &File) -> io::Result<bool> {
     loop {
         match fs2::FileExt::try_lock_exclusive(file) {
             Ok(()) => return Ok(true),

@@ -25,6 +25,7 @@ mod records;
 mod recover;
 mod reindex;
 mod request;
+mod running;
 mod scan;
 mod side;
 mod survey;
@@ -42,6 +43,7 @@ pub use fold::Snapshot;
 pub use record::LINE_LIMIT;
 pub use records::{Records, RecordsBack};
 pub use request::{Answer, FileStamp, Found, Gathered, Position, Request};
+pub use running::Running;
 pub use side::USER_FILE_LIMIT;
 pub use verify::Verified;
 

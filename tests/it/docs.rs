@@ -358,8 +358,8 @@ fn limits() -> String {
 #[test]
 fn the_json_schemas_are_generated() {
     let mut names = BTreeSet::new();
-    for (name, schema) in nf::cli::schemas::all() {
-        let file = format!("{}.json", name.trim_end_matches("/1"));
+    for (name, schema) in nf::cli::schemas::documents() {
+        let file = nf::cli::schemas::file(&name);
         let text = serde_json::to_string_pretty(&schema).expect("a schema");
         generated(&format!("docs/json/{file}"), &format!("{text}\n"));
         names.insert(file);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use nf::cli::schemas::EVENTS;
 use nf::rules::schema::check;
 use serde_json::{Value, json};
 
@@ -10,9 +11,20 @@ use crate::harness::{Packet, Project};
 
 const GATE: &str = "gate/novel/pride/ch01/reader_reaction";
 
+/// The published document with the one of the events that it refers to, as a reader of both puts them together.
+fn with_events(mut schema: Value, events: &Value) -> Value {
+    let text = events.to_string().replace("#/$defs/", "#/$defs/events/$defs/");
+    let events: Value = serde_json::from_str(&text).expect("JSON");
+    schema.as_object_mut().expect("a schema").entry("$defs").or_insert(json!({}))["events"] = events;
+    let reference = format!("\"$ref\":\"{}\"", nf::cli::schemas::file(EVENTS));
+    let whole = schema.to_string().replace(&reference, "\"$ref\":\"#/$defs/events\"");
+    serde_json::from_str(&whole).expect("JSON")
+}
+
 fn schemas() -> BTreeMap<String, Value> {
-    let all = nf::cli::schemas::all();
-    all.into_iter().map(|(name, schema)| (name, serde_json::to_value(schema).expect("JSON"))).collect()
+    let mut all: BTreeMap<String, Value> = nf::cli::schemas::documents().into_iter().collect();
+    let events = all.remove(EVENTS).expect("the events");
+    all.into_iter().map(|(name, schema)| (name, with_events(schema, &events))).collect()
 }
 
 #[track_caller]

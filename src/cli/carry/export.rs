@@ -13,12 +13,12 @@ use crate::error::{Error, Kind, Result};
 use crate::model::decision::{Decision, Turn};
 use crate::model::handoff::Handoff;
 use crate::model::id::Name;
-use crate::model::job::{Family, Job};
+use crate::model::job::Family;
 use crate::model::session::Session;
 use crate::model::time::parse_millis;
 use crate::rules::attempt::Asking;
 use crate::rules::carry::Export;
-use crate::rules::carry::export::{Exported, Exporting, export, is_whole, no_question};
+use crate::rules::carry::export::{Exported, Exporting, export, is_whole};
 use crate::store::Gathered;
 
 /// Claim a handoff as a file, to be answered where there is no store
@@ -118,9 +118,9 @@ impl ExportCommand {
 
     fn decide(&self, opened: &Opened, turn: &mut Turn<'_>) -> Result<Decision<Exported>> {
         let handoff: Handoff = find(turn.state, &self.handoff)?;
-        let job: Job = get(turn.state, handoff.job.as_ref().ok_or_else(|| no_question(&handoff))?)?;
+        let job = load::job(turn.state, handoff.job.as_ref())?;
         let source: Session = get(turn.state, &handoff.source_session)?;
-        let frozen = load::frozen(&opened.store, &job)?;
+        let frozen = load::asked(&opened.store, job.as_ref(), &handoff)?;
         let artifacts = load::artifacts(&opened.store, &frozen)?;
         let kept = match &handoff.attempt {
             Some(attempt) => opened.store.packet(attempt)?,

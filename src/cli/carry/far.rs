@@ -26,8 +26,8 @@ pub struct FarPacket {
     handoff: HandoffId,
     /// The attempt.
     attempt: AttemptId,
-    /// The job.
-    job: JobId,
+    /// The job, where it is a frozen question.
+    job: Option<JobId>,
     /// The form of the packet.
     form: Transport,
     /// Until when nobody else may claim it.
@@ -66,8 +66,8 @@ pub struct FarReply {
     handoff: HandoffId,
     /// The attempt.
     attempt: AttemptId,
-    /// The job.
-    job: JobId,
+    /// The job, where it is a frozen question.
+    job: Option<JobId>,
     /// Whether the reviewer judged; one that could not is told to the store by the import.
     completed: bool,
     /// The verdict, where one was given; a negative one is valid.
@@ -130,7 +130,7 @@ pub fn packet(ctx: &Context, from: &Path, form: Option<Transport>, out: Option<&
     }
     let packet = Some(text).filter(|_| out.is_none());
     Ok(Done::of(&FarPacket {
-        job: export.job_id()?,
+        job: export.job.id.clone(),
         handoff: export.handoff,
         attempt: export.attempt,
         form,

@@ -11,7 +11,6 @@ use crate::cli::reply::{Brought, bind, bound_report};
 use crate::error::{Error, Kind, Result};
 use crate::model::handoff::Attempt;
 use crate::model::hash::{Hash, canonical};
-use crate::model::id::{HandoffId, JobId};
 use crate::model::result::Imported;
 use crate::model::state::State;
 use crate::rules::answer::Bound;
@@ -72,8 +71,8 @@ pub fn known(file: &Returned, state: &State) -> Result<()> {
 /// # Errors
 /// `mismatched_references`.
 pub fn same_attempt(file: &Returned, attempt: &Attempt) -> Result<()> {
-    let named: (_, &HandoffId, &JobId) = (&file.attempt, &file.handoff, &file.job);
-    if attempt.job.as_ref().is_some_and(|job| named == (&attempt.id, &attempt.handoff, job)) {
+    let named = (&file.attempt, &file.handoff, &file.job);
+    if named == (&attempt.id, &attempt.handoff, &attempt.job) {
         return Ok(());
     }
     Err(Error::new(Kind::MismatchedReferences, "the result file names another attempt than its answer")

@@ -11,6 +11,7 @@ use crate::model::checkpoint::Bindings;
 use crate::model::effect::{Effect, EffectState};
 use crate::model::hash::Hash;
 use crate::model::id::{IdKind, Name, ReceiptId};
+use crate::model::lists::Common;
 use crate::model::result::Receipt;
 use crate::model::run::Run;
 use crate::model::session::Session;
@@ -144,6 +145,7 @@ impl Facts {
             key,
             path: self.path.clone(),
             before: self.before.clone(),
+            twin: twin(opened, state, &self.path),
             required: self.required,
             contested: contested.map(|receipt| receipt.id.clone()).collect(),
             receipts,
@@ -151,6 +153,19 @@ impl Facts {
             bindings: carry(&newest, &self.declared),
         })
     }
+}
+
+/// An open effect on another path that is the same file now, as two hard links are. Few effects are open at a
+/// time, and only the file system knows which of them are one.
+pub fn twin(opened: &Opened, state: &State, path: &str) -> Option<Effect> {
+    let root = opened.project.root();
+    let own = place::identity(root, path)?;
+    let open = [EffectState::Planned, EffectState::Started].into_iter().flat_map(|word| {
+        let common = Common { state: Some(word.word()), ..Common::default() };
+        state.listed(IdKind::EffectId, &common, None)
+    });
+    let mut effects = open.filter_map(|row| state.get::<Effect>(&row.id.parse().ok()?));
+    effects.find(|effect| effect.path != path && place::identity(root, &effect.path) == Some(own))
 }
 
 /// An effect that is neither done nor cleared, in one line.

@@ -50,7 +50,7 @@ const COLUMNS: &[(&str, &[Column])] = &[
     ),
     (
         "handoff",
-        &[("ID", "/id"), ("STATE", "/state"), ("JOB", "/job"), ("GATE", "/gate"), ("OPENED", "/opened_at")],
+        &[("ID", "/id"), ("STATE", "/stands"), ("JOB", "/job"), ("GATE", "/gate"), ("OPENED", "/opened_at")],
     ),
     (
         "attempt",

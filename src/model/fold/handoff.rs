@@ -88,7 +88,7 @@ impl State {
             }
             Event::LeaseExpired { attempt } => {
                 if let Some(before) = self.get::<Attempt>(attempt) {
-                    self.no_longer_leased(&before);
+                    self.lease_lapsed(&before);
                 }
                 self.change(attempt, |attempt: &mut Attempt| attempt.lapsed = true);
             }

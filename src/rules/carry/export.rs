@@ -76,9 +76,6 @@ pub fn export(
     exporting: Exporting<'_>,
     asking: &Asking<'_>,
 ) -> Result<Decision<Exported>> {
-    if exporting.handoff.job.is_none() {
-        return Err(no_question(exporting.handoff));
-    }
     if let Some(attempt) = open(turn, exporting.handoff) {
         return again(&exporting, &attempt);
     }
@@ -121,23 +118,16 @@ pub fn export(
     Ok(Decision { events, packet: Some((attempt.id, text)), outcome })
 }
 
-/// The refusal of work whose parts far away could not be told from made-up ones by any digest.
-pub fn no_question(handoff: &Handoff) -> Error {
-    Error::new(Kind::Usage, format!("handoff {} is no frozen question", handoff.id))
-        .because("only a frozen job has the digests by which it is known far away")
-        .fix("nf handoff claim takes it here; nf freeze FILE makes a question that can be exported")
-}
-
 /// The handoff's exported attempt that is still protected; one whose question has its answer is not shown.
 fn open(turn: &Turn<'_>, handoff: &Handoff) -> Option<Attempt> {
     let attempt: Attempt = turn.state.get(handoff.attempt.as_ref()?)?;
-    let job: Job = turn.state.get(handoff.job.as_ref()?)?;
+    let job = handoff.job.as_ref().and_then(|job| turn.state.get::<Job>(job));
     let live = attempt.state == AttemptState::Active
         && attempt.transport == Transport::Import
         && !attempt.lapsed
         && !lease::has_expired(&attempt.lease, &turn.now)
         && lease::may_answer(&attempt, handoff).is_ok();
-    let closed = turn.state.history(handoff.question()).closing(Some(&job.execution)).is_some();
+    let closed = turn.state.history(handoff.question()).closing(job.as_ref().map(|job| &job.execution)).is_some();
     (live && !closed).then_some(attempt)
 }
 

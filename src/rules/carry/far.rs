@@ -7,13 +7,14 @@ use super::{Export, FORMAT, Returned};
 use crate::error::{Error, Kind, Result};
 use crate::model::check::{Check, failed};
 use crate::model::event::Prose;
-use crate::model::handoff::{Attempt, AttemptState, Lease, Transport};
+use crate::model::handoff::{Attempt, Begun, Lease, Transport};
 use crate::model::hash::{Hash, canonical};
 use crate::model::job::{Family, Verdict};
 use crate::model::time::Time;
 use crate::rules::binding::{self, Against, Claim, LEFT};
 use crate::rules::freeze::Frozen;
 use crate::rules::intake::extract;
+use crate::rules::lease::what;
 use crate::rules::packet::{self, Packet, blank};
 use crate::rules::refusal::{binding_error, intake_error};
 
@@ -69,11 +70,16 @@ pub fn take(export: &Export, hash: Hash, bytes: &[u8], version: &str) -> Result<
     let extracted = extract(bytes, &is_blank).map_err(|fault| intake_error(&fault))?;
     let claim = Claim { imported: true, ..Claim::read(&extracted.value) };
     let attempt = attempt(export);
-    let frozen = Frozen { job: export.job.clone(), places: Vec::new(), bytes: 0 };
-    let job = frozen.entity(None, None, export.expires_at)?;
+    let job = match export.job.id {
+        Some(_) => {
+            let frozen = Frozen { job: export.job.clone(), places: Vec::new(), bytes: 0 };
+            Some(frozen.entity(None, None, export.expires_at)?)
+        }
+        None => None,
+    };
     let against = Against {
         frozen: &export.job,
-        job: Some(&job),
+        job: job.as_ref(),
         attempt: &attempt,
         attempt_check: Check::new(
             "attempt",
@@ -89,7 +95,7 @@ pub fn take(export: &Export, hash: Hash, bytes: &[u8], version: &str) -> Result<
     };
     let checks = binding::bind(&claim, &against);
     if !failed(&checks).is_empty() {
-        return Err(binding_error(&format!("job {}", export.job_id()?), checks));
+        return Err(binding_error(&what(export.job.id.as_ref(), Some(&export.handoff)), checks));
     }
     let output = claim.output.as_ref().filter(|_| claim.completed);
     let verdict = output.and_then(|output| binding::verdict(&export.job, output));
@@ -99,7 +105,7 @@ pub fn take(export: &Export, hash: Hash, bytes: &[u8], version: &str) -> Result<
         store: export.store.clone(),
         handoff: export.handoff.clone(),
         attempt: export.attempt.clone(),
-        job: export.job_id()?,
+        job: export.job.id.clone(),
         export: hash,
         pasted: Prose { bytes: bytes.len() as u64, hash: Hash::of(bytes) },
         steps: extracted.steps,
@@ -111,35 +117,24 @@ pub fn take(export: &Export, hash: Hash, bytes: &[u8], version: &str) -> Result<
 
 /// The attempt, as far as it is known where there is no store.
 fn attempt(export: &Export) -> Attempt {
-    Attempt {
+    let lease = Lease {
+        ttl_ms: 0,
+        machine: String::new(),
+        boot_id: String::new(),
+        namespace: String::new(),
+        boottime_ms: 0,
+        wall: export.expires_at,
+    };
+    Attempt::new(Begun {
         id: export.attempt.clone(),
-        handoff: export.handoff.clone(),
-        job: export.job.id.clone(),
-        fingerprint: export.job.fingerprint.clone(),
-        number: export.number,
+        handoff: (export.handoff.clone(), export.number),
+        question: (export.job.id.clone(), export.job.fingerprint.clone()),
         // Which session answers is the store's to say, and no check here looks at it.
         worker_session: export.source.clone(),
-        transport: Transport::Import,
-        family: Some(export.family),
+        by: (Transport::Import, Some(export.family)),
         worker: export.worker.clone(),
-        nonce_hash: Hash::of(export.nonce.as_bytes()),
-        packet_hash: Hash::of(export.packet.as_bytes()),
+        secret: (Hash::of(export.nonce.as_bytes()), Hash::of(export.packet.as_bytes())),
         context_manifest: Vec::new(),
-        lease: Lease {
-            ttl_ms: 0,
-            machine: String::new(),
-            boot_id: String::new(),
-            namespace: String::new(),
-            boottime_ms: 0,
-            wall: export.expires_at,
-        },
-        lapsed: false,
-        claimed_at: Time::from_micros(0),
-        state: AttemptState::Active,
-        invalid: 0,
-        brought: None,
-        result: None,
-        ended_at: None,
-        reason: None,
-    }
+        lease: (lease, Time::from_micros(0)),
+    })
 }

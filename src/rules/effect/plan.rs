@@ -25,6 +25,8 @@ pub struct Plan {
     pub path: String,
     /// What stands there now.
     pub before: Seen,
+    /// An open effect on another path that is the same file.
+    pub twin: Option<Effect>,
     /// What is to stand there after.
     pub required: Hash,
     /// The receipts that it rests on.
@@ -81,6 +83,9 @@ pub fn plan(turn: &mut Turn<'_>, plan: Plan) -> Result<Decision<Planned>> {
     }
     if let Some(other) = turn.state.effect_on(&plan.path).filter(Effect::is_open) {
         return Err(open_on_the_path(&other));
+    }
+    if let Some(twin) = &plan.twin {
+        return Err(same_file(&plan.path, twin));
     }
     let (session, run) = &plan.acting;
     let effect = Effect {
@@ -183,6 +188,15 @@ fn rests_on_a_refusal(receipt: &Receipt) -> Error {
         Some(route) => error.fix(format!("repair along {route}, then freeze and ask anew")),
         None => error.fix(format!("nf show {}", receipt.id)),
     }
+}
+
+/// One file under two names would be written twice.
+pub(super) fn same_file(path: &str, twin: &Effect) -> Error {
+    let error = Error::new(Kind::EffectRefused, format!("{path} is the same file as {}", twin.path));
+    error.because(format!("effect {} ({}) is open on it", twin.id, twin.key)).fix(format!(
+        "nf effect check {} says how that one stands; settle it, or give {path} a file of its own",
+        twin.key
+    ))
 }
 
 fn open_on_the_path(other: &Effect) -> Error {

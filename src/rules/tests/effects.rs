@@ -31,6 +31,7 @@ fn input(world: &World, session: &SessionId, key: &str) -> Plan {
         key: name(key),
         path: "canon.md".to_owned(),
         before: old(),
+        twin: None,
         required: Hash::of(b"new"),
         receipts: Vec::new(),
         contested: Vec::new(),
@@ -66,7 +67,7 @@ pub(super) fn effect(world: &World, id: &EffectId) -> Effect {
 fn start(world: &mut World, id: &EffectId, now: &Seen) -> Result<Stepped> {
     let held = effect(world, id);
     let run = world.run(&held.session);
-    world.act(|turn, _| begin(turn, held, &run, now))
+    world.act(|turn, _| begin(turn, held, &run, now, None))
 }
 
 fn prove(world: &mut World, id: &EffectId, now: &Seen) -> Result<Stepped> {
@@ -78,7 +79,7 @@ fn prove(world: &mut World, id: &EffectId, now: &Seen) -> Result<Stepped> {
 fn give_up(world: &mut World, id: &EffectId) -> Result<Stepped> {
     let held = effect(world, id);
     let session = world.get_session(&held.session);
-    world.act(|turn, _| clear(turn, held, "nothing was written", &session, &old()))
+    world.act(|turn, _| clear(turn, held, "nothing was written", &session, (&old(), false)))
 }
 
 pub(super) const STATES: [EffectState; 4] =
@@ -320,7 +321,7 @@ fn long_reasons_are_kept_in_a_blob() {
     let (mut world, session, id) = at(EffectState::Started);
     let (held, acting) = (effect(&world, &id), world.get_session(&session));
     let reason = "x".repeat(1000);
-    world.act(|turn, _| clear(turn, held, &reason, &acting, &old())).unwrap();
+    world.act(|turn, _| clear(turn, held, &reason, &acting, (&old(), false))).unwrap();
     let hash = Hash::of(reason.as_bytes());
     assert_eq!(effect(&world, &id).reason, Some(crate::model::event::Text::Blob(hash)));
     assert!(world.blobs.contains_key(&hash));

@@ -290,10 +290,10 @@ fn capabilities_of_outstanding_work_need_current_evidence() {
     let session = world.start();
     let job = world.freeze(&session, JOB, "text\n");
     world.packet(&session, &job, Transport::Chat).unwrap();
-    let stated = |available| Stated {
-        available,
-        expires_ms: Some(60_000),
-        ..Stated::least(name("vision"), Family::PeerChat)
+    let stated = |available| {
+        let mut stated = Stated::least(name("vision"), Family::PeerChat);
+        stated.evidence.available = available;
+        Stated { expires_ms: Some(60_000), ..stated }
     };
     let asked = |world: &mut World, outstanding: bool| {
         let mut input = input(world, &session);

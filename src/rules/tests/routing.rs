@@ -17,7 +17,8 @@ const PROVED: [Family; 5] = [LocalAgent, ProviderApi, LocalModel, McpWorker, Ser
 
 /// Evidence that meets every demand.
 fn best(text: &str, family: Family) -> Stated {
-    Stated {
+    let mut stated = Stated::least(name(text), family);
+    stated.evidence = Capability {
         permission_class: ResultScope::Evaluation,
         cost: Cost::Free,
         interactive: false,
@@ -25,8 +26,14 @@ fn best(text: &str, family: Family) -> Stated {
         isolated_invocation: true,
         locality: Locality::Local,
         models: vec!["m1".to_owned()],
-        ..Stated::least(name(text), family)
-    }
+        ..stated.evidence
+    };
+    stated
+}
+
+fn changed(mut stated: Stated, change: impl Fn(&mut Capability)) -> Stated {
+    change(&mut stated.evidence);
+    stated
 }
 
 impl World {
@@ -132,15 +139,15 @@ fn each_demand_of_a_job_refuses_exactly_the_families_that_cannot_meet_it() {
 type Lack = (Obstacle, fn(&mut Stated));
 
 const LACKS: &[Lack] = &[
-    (Evidence, |stated| stated.available = false),
-    (Permission, |stated| stated.permission_class = ResultScope::Observation),
-    (Independence, |stated| stated.isolated_invocation = false),
-    (Interaction, |stated| stated.interactive = true),
-    (ModelExecution, |stated| stated.executes_model = false),
-    (Obstacle::Cost, |stated| stated.cost = Cost::Plan),
-    (Obstacle::Locality, |stated| stated.locality = Locality::Any),
-    (Models, |stated| stated.models = vec!["m2".to_owned()]),
-    (Models, |stated| stated.models.clear()),
+    (Evidence, |stated| stated.evidence.available = false),
+    (Permission, |stated| stated.evidence.permission_class = ResultScope::Observation),
+    (Independence, |stated| stated.evidence.isolated_invocation = false),
+    (Interaction, |stated| stated.evidence.interactive = true),
+    (ModelExecution, |stated| stated.evidence.executes_model = false),
+    (Obstacle::Cost, |stated| stated.evidence.cost = Cost::Plan),
+    (Obstacle::Locality, |stated| stated.evidence.locality = Locality::Any),
+    (Models, |stated| stated.evidence.models = vec!["m2".to_owned()]),
+    (Models, |stated| stated.evidence.models.clear()),
 ];
 
 #[test]
@@ -152,7 +159,7 @@ fn a_grade_alone_asks_for_a_separate_invocation() {
     ] {
         let mut world = World::new();
         let job = job_of(&mut world, terms, "diagnostic");
-        world.declare(Stated { isolated_invocation: false, ..best("one", LocalAgent) }).unwrap();
+        world.declare(changed(best("one", LocalAgent), |one| one.isolated_invocation = false)).unwrap();
         assert_eq!(obstacles(&world.routes(&job, &[]), LocalAgent), wanted, "{terms}");
     }
 }
@@ -188,7 +195,7 @@ fn all_reasons_are_told_and_not_only_the_first() {
     let mut world = World::new();
     let strict = STRICT.replace("\"independent\"", "\"families\": [\"human\"], \"independent\"");
     let job = job_of(&mut world, &strict, "evaluation");
-    let nothing = Stated { available: false, ..Stated::least(name("one"), LocalAgent) };
+    let nothing = changed(Stated::least(name("one"), LocalAgent), |one| one.available = false);
     world.declare(nothing).unwrap();
     let all = world.routes(&job, &[]);
     let found = obstacles(&all, LocalAgent);
@@ -243,7 +250,7 @@ fn the_newest_evidence_of_a_name_counts_and_one_of_a_family_is_enough() {
     let mut world = World::new();
     let job = job_of(&mut world, r#"{"independent": true}"#, "diagnostic");
     world.declare(best("one", LocalAgent)).unwrap();
-    world.declare(Stated { available: false, ..best("one", LocalAgent) }).unwrap();
+    world.declare(changed(best("one", LocalAgent), |one| one.available = false)).unwrap();
     assert_eq!(world.known().len(), 1);
     assert_eq!(obstacles(&world.routes(&job, &[]), LocalAgent), [Evidence]);
     world.declare(best("two", LocalAgent)).unwrap();
@@ -347,23 +354,23 @@ fn evidence_says_what_it_rests_on_and_when_it_ends() {
 fn what_may_not_be_kept_is_refused() {
     let secret = format!("ghp_{}", "a1".repeat(18));
     let table: Vec<(Kind, Box<dyn Fn(&mut Stated)>)> = vec![
-        (Kind::LooksSecret, Box::new(|stated| stated.detail = Some("password=letmein".into()))),
+        (Kind::LooksSecret, Box::new(|stated| stated.evidence.detail = Some("password=letmein".into()))),
         (
             Kind::LooksSecret,
             Box::new({
                 let secret = secret.clone();
-                move |stated| stated.models.push(secret.clone())
+                move |stated| stated.evidence.models.push(secret.clone())
             }),
         ),
-        (Kind::LooksSecret, Box::new(move |stated| stated.name = name(&secret))),
-        (Kind::Usage, Box::new(|stated| stated.name = name("s-0123456789ab"))),
-        (Kind::Usage, Box::new(|stated| stated.name = name("x-test"))),
-        (Kind::Usage, Box::new(|stated| stated.detail = Some("a\u{1b}[31m".into()))),
-        (Kind::Usage, Box::new(|stated| stated.detail = Some("a\u{202e}b".into()))),
-        (Kind::Usage, Box::new(|stated| stated.detail = Some("a\nb".into()))),
-        (Kind::Usage, Box::new(|stated| stated.detail = Some(" ".into()))),
-        (Kind::Usage, Box::new(|stated| stated.detail = Some("a ".repeat(MAX_TEXT)))),
-        (Kind::Usage, Box::new(|stated| stated.models = vec!["m".into(); MAX_MODELS + 1])),
+        (Kind::LooksSecret, Box::new(move |stated| stated.evidence.name = name(&secret))),
+        (Kind::Usage, Box::new(|stated| stated.evidence.name = name("s-0123456789ab"))),
+        (Kind::Usage, Box::new(|stated| stated.evidence.name = name("x-test"))),
+        (Kind::Usage, Box::new(|stated| stated.evidence.detail = Some("a\u{1b}[31m".into()))),
+        (Kind::Usage, Box::new(|stated| stated.evidence.detail = Some("a\u{202e}b".into()))),
+        (Kind::Usage, Box::new(|stated| stated.evidence.detail = Some("a\nb".into()))),
+        (Kind::Usage, Box::new(|stated| stated.evidence.detail = Some(" ".into()))),
+        (Kind::Usage, Box::new(|stated| stated.evidence.detail = Some("a ".repeat(MAX_TEXT)))),
+        (Kind::Usage, Box::new(|stated| stated.evidence.models = vec!["m".into(); MAX_MODELS + 1])),
         (Kind::Usage, Box::new(|stated| stated.expires_ms = Some(0))),
         (Kind::Usage, Box::new(|stated| stated.expires_ms = Some(999))),
         (Kind::Usage, Box::new(|stated| stated.expires_ms = Some(MAX_MS + 1))),
