@@ -38,8 +38,8 @@ fn a_program_that_is_not_there_starts_nothing() {
 }
 
 #[test]
-fn the_command_gets_no_input_no_descriptor_no_key_and_a_group_of_its_own() {
-    let (project, session, _) = planned();
+fn the_command_gets_no_input_no_key_a_group_of_its_own_and_one_descriptor_that_says_it_runs() {
+    let (project, session, effect) = planned();
     // Descriptors that this test has from outside go through all children: they are compared with.
     let list = "ls /proc/$$/fd > fds";
     let mut plain = std::process::Command::new("sh");
@@ -69,9 +69,12 @@ fn the_command_gets_no_input_no_descriptor_no_key_and_a_group_of_its_own() {
         project.read("folder").trim(),
         project.path().canonicalize().expect("a path").display().to_string()
     );
-    assert_eq!(project.read("fds"), outer, "no descriptor of its own");
+    assert_eq!(project.read("fds").lines().count(), outer.lines().count() + 1, "one descriptor of its own");
     let targets = project.read("targets");
-    assert!(!targets.contains(".novelforge") && targets.starts_with("/dev/null\n"), "{targets}");
+    let stores: Vec<&str> = targets.lines().filter(|line| line.contains(".novelforge")).collect();
+    assert_eq!(stores.len(), 1, "{targets}");
+    assert!(stores[0].ends_with(&format!("/running/{effect}")), "{targets}");
+    assert!(targets.starts_with("/dev/null\n"), "{targets}");
 }
 
 #[test]

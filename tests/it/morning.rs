@@ -16,7 +16,7 @@ fn everything_that_waits_is_there_with_its_command() {
     done(&project, &["handoff", "fail", "--reason", "crash", "--nonce", &packet.nonce]);
     let (_, _, short) = queued(&project, "novel/q4", &["--ttl", "1m"]);
     claimed(&project, &[]);
-    let (asking, _, relayed) = queued(&project, "novel/q5", &["--not-before", "2026-01-03T00:00:00Z"]);
+    let (asking, _, relayed) = queued(&project, "novel/q5", &[]);
     done(&project, &["packet", &relayed, "--session", &asking]);
     let (judged, _, answered) = queued(&project, "novel/q6", &[]);
     let (_, packet) = claimed(&project, &[]);

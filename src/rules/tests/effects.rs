@@ -326,3 +326,29 @@ fn long_reasons_are_kept_in_a_blob() {
     assert_eq!(effect(&world, &id).reason, Some(crate::model::event::Text::Blob(hash)));
     assert!(world.blobs.contains_key(&hash));
 }
+
+#[test]
+fn an_effect_is_not_cleared_while_its_command_runs() {
+    for (state, refused) in
+        [(EffectState::Planned, true), (EffectState::Started, true), (EffectState::Cleared, false)]
+    {
+        let (mut world, session, id) = at(state);
+        let (held, acting) = (effect(&world, &id), world.get_session(&session));
+        let cleared = world.act(|turn, _| clear(turn, held, "gone", &acting, (&old(), true)));
+        assert_eq!(cleared.err().map(|error| error.kind), refused.then_some(Kind::Uncertain), "{state}");
+        assert_eq!(effect(&world, &id).state, state);
+    }
+}
+
+#[test]
+fn one_file_under_two_names_has_one_open_effect() {
+    let (mut world, session, id) = at(EffectState::Planned);
+    let twin = effect(&world, &id);
+    let other = Plan { path: "other.md".to_owned(), twin: Some(twin.clone()), ..input(&world, &session, "o") };
+    let refused = planned(&mut world, other).unwrap_err();
+    assert_eq!(refused.kind, Kind::EffectRefused);
+    assert!(refused.cause.unwrap().contains("settle"));
+    let run = world.run(&session);
+    let begun = world.act(|turn, _| begin(turn, twin.clone(), &run, &old(), Some(&twin)));
+    assert_eq!(begun.unwrap_err().kind, Kind::EffectRefused, "linked after both were planned");
+}

@@ -1,6 +1,7 @@
 //! How claimed work ends: late, failed, given or taken back, answered elsewhere, or never.
 
 use super::*;
+use crate::rules::session::move_to;
 
 #[test]
 fn an_owner_goes_on_after_its_time_while_nobody_has_claimed() {
@@ -279,4 +280,76 @@ fn however_many_at_the_head_do_not_fit_the_one_behind_them_is_found() {
     let last = world.open(&session, &last, Terms { gate: gate.clone(), ..terms() }, false).unwrap();
     let both = Wish { gate, resource: Some(elsewhere), ..wish() };
     assert_eq!(world.claim(&both).unwrap().0.handoff, last.handoff);
+}
+
+#[test]
+fn what_was_opened_first_is_claimed_first_where_the_clock_stands_still() {
+    let mut world = World::new();
+    let opened: Vec<HandoffId> =
+        (0..12).map(|at| world.queued(&format!("text {at}\n"), terms()).handoff).collect();
+    let mut sorted = opened.clone();
+    sorted.sort();
+    assert_ne!(sorted, opened, "ids say nothing of the order");
+    let claimed: Vec<HandoffId> = (0..12).map(|_| world.claim(&wish()).unwrap().0.handoff).collect();
+    assert_eq!(claimed, opened);
+}
+
+#[test]
+fn a_packet_waits_for_the_moment_of_its_handoff_as_a_claim_does() {
+    let mut world = World::new();
+    let from = world.now.wall.plus_millis(MINUTE);
+    let queued = world.queued("text\n", Terms { not_before: Some(from), ..terms() });
+    let job: Job = world.state.get(&queued.job.clone().unwrap()).unwrap();
+    let early = world.packet(&queued.session, &job, Transport::Chat).unwrap_err();
+    assert_eq!(early.kind, Kind::Pending);
+    assert!(early.cause.unwrap().contains(&from.to_string()));
+    world.pass(MINUTE);
+    assert_eq!(world.packet(&queued.session, &job, Transport::Chat).unwrap().handoff, queued.handoff);
+}
+
+#[test]
+fn a_session_that_is_ended_for_good_asks_nothing_any_more() {
+    let mut world = World::new();
+    let (one, two) = (world.queued("one\n", terms()), world.queued("two\n", terms()));
+    let (held, _) = world.claim(&wish()).unwrap();
+    assert_eq!(held.handoff, one.handoff);
+    for queued in [&one, &two] {
+        let course = Course::new(world.get_session(&queued.session), Some(world.run(&queued.session)));
+        world.act(|turn, _| move_to(turn, course, Status::Terminated, None, Bindings::default())).unwrap();
+        assert_eq!(world.handoff(&queued.handoff).state, HandoffState::Cancelled);
+    }
+    let attempt: Attempt = world.state.get(&held.attempt).unwrap();
+    assert_eq!(attempt.state, AttemptState::Revoked);
+    assert_eq!(kind(world.claim(&wish())), Kind::Pending);
+}
+
+#[test]
+fn work_of_an_ended_session_that_an_older_log_left_open_is_not_claimed() {
+    let mut world = World::new();
+    let queued = world.queued("one\n", terms());
+    let mut course = Course::new(world.get_session(&queued.session), Some(world.run(&queued.session)));
+    course.go(Status::Terminated).unwrap();
+    let events = std::mem::take(&mut course.events);
+    world.act(|_, _| Ok(Decision::new(events.clone(), ()))).unwrap();
+    assert_eq!(kind(world.claim(&wish())), Kind::Pending);
+    let named = Wish { handoff: Some(world.handoff(&queued.handoff)), ..wish() };
+    assert_eq!(kind(world.claim(&named)), Kind::HandoffCancelled);
+}
+
+#[test]
+fn a_gate_that_leaves_another_question_says_so() {
+    let mut world = World::new();
+    let gate = Some(name("ci/gate"));
+    let to_gate = || Terms { gate: gate.clone(), ..terms() };
+    let session = world.start();
+    let (one, two) = (world.freeze(&session, JOB, "one\n"), world.freeze(&session, JOB, "two\n"));
+    let first = world.open(&session, &one, to_gate(), false).unwrap();
+    assert_eq!(first.displaced, None);
+    let second = world.open(&session, &two, to_gate(), false).unwrap();
+    assert_eq!(second.displaced, Some(first.handoff.clone()));
+    let again = world.open(&session, &two, to_gate(), false).unwrap();
+    assert_eq!((again.again, again.displaced), (true, None), "said once, when it happens");
+    world.take_back(&second.handoff, handoff::cancel).unwrap();
+    let third = world.open(&session, &two, to_gate(), false).unwrap();
+    assert_eq!(third.displaced, None, "what was taken back waits for nothing");
 }

@@ -55,7 +55,6 @@ pub struct Handoff {
     pub ttl: i64,
     pub state: State,
     pub failures: u32,
-    pub opened: i64,
     pub newest: Option<usize>,
 }
 
@@ -166,7 +165,7 @@ impl Model {
         let said = self.asked(wish.question, None, wish.limit);
         if said == Done {
             self.tick();
-            self.handoffs.push(Handoff { opened: self.clock.at, ..wish });
+            self.handoffs.push(wish);
         }
         said
     }
@@ -201,7 +200,7 @@ impl Model {
         if allowed { Done } else { Refused("execution_unavailable") }
     }
 
-    /// Those among which an unnamed claim chooses, best first. Which of two of one age comes first is open.
+    /// Those among which an unnamed claim chooses, best first: of one priority, the one that was opened first.
     pub fn choice(&self, wanted: &Wanted, strict: bool) -> Vec<usize> {
         let fits = |at: &usize| {
             let handoff = &self.handoffs[*at];
@@ -214,8 +213,14 @@ impl Model {
         found
     }
 
-    pub fn rank(&self, at: usize) -> (u8, i64) {
-        (9 - self.handoffs[at].priority, self.handoffs[at].opened)
+    /// Whether a pause is over for one clock and not for this one: a claim may have seen that, or none.
+    pub fn is_doubtful(&self, at: usize) -> bool {
+        let ready = self.handoffs[at].ready;
+        ready > self.clock.wall && ready <= self.clock.latest
+    }
+
+    pub fn rank(&self, at: usize) -> (u8, usize) {
+        (9 - self.handoffs[at].priority, at)
     }
 
     /// An unnamed claim looks at every lease that has run out.

@@ -145,7 +145,6 @@ impl Walk {
             ttl: ttl as i64,
             state: model::State::Queued,
             failures: 0,
-            opened: 0,
             newest: None,
         });
         let (id, job) = (self.sessions[session].clone(), self.jobs[question].clone());
@@ -229,6 +228,9 @@ impl Walk {
     fn sends(&mut self, step: Step) {
         let (_, a, ..) = step;
         let (session, question) = (usize::from(a) % SESSIONS, usize::from(a / 2) % QUESTIONS);
+        if self.model.own(session, question).is_some_and(|own| self.model.is_doubtful(own)) {
+            return;
+        }
         let want = self.model.packet(session, question);
         let (id, job) = (self.sessions[session].clone(), self.jobs[question].clone());
         let (sent, got) = said(self.world.packet(&id, &job, Transport::Chat), |sent| sent.again);

@@ -12,9 +12,12 @@ impl Model {
             Again => return Refused("under_review"),
             refused => return refused,
         }
+        if own.is_some_and(|own| self.handoffs[own].ready > self.clock.wall) {
+            return Refused("pending");
+        }
         let own = own.unwrap_or_else(|| {
             self.tick();
-            let (opened, state) = (self.clock.at, State::Queued);
+            let state = State::Queued;
             let (class, gate, newest) = (0, None, None);
             let (priority, ready, limit, ttl, failures) = (0, 0, 10, WEEK, 0);
             self.handoffs.push(Handoff {
@@ -29,7 +32,6 @@ impl Model {
                 ttl,
                 state,
                 failures,
-                opened,
                 newest,
             });
             self.handoffs.len() - 1
