@@ -195,7 +195,8 @@ fn give_up(ctx: &Context, key: &Name, reason: &str) -> Result<Done> {
             let effect = effect_of(turn.state, key)?;
             let session = acting(ctx, turn.state, &effect)?;
             let running = opened.store.is_running(&effect.id)?;
-            clear(turn, effect, reason, &session, (&look.seen, running)).map_err(|error| held_by(&opened, error))
+            clear(turn, effect, reason, &session, (&look.seen, running))
+                .map_err(|error| held_by(&opened, error))
         },
     )?;
     settled(&opened, &answer);

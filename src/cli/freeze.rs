@@ -27,7 +27,6 @@ use crate::rules::checkpoint::{self, Saved, carry, loosen, moved, of_places, reb
 use crate::rules::freeze::{Frozen, MAX_INPUT, WARN_INPUT, freeze, no_stored_result};
 use crate::rules::intake::nonces;
 use crate::rules::jobfile;
-use crate::rules::lease;
 use crate::rules::once::earlier;
 use crate::rules::ways;
 use crate::store::Gathered;
@@ -237,12 +236,7 @@ fn decide(
             events.push(Event::CheckpointSaved { checkpoint: checkpoint::save(turn, saved, bindings)? });
         }
     }
-    let waits = |session: &&Session| lease::may_send(session).is_err();
-    let way = match session.as_ref().filter(waits).filter(|_| judged.is_none()) {
-        // A session that neither runs nor waits must go on before it can ask.
-        Some(idle) => crate::rules::lifecycle::way(&idle.id, idle.status),
-        None => ways::to_go_on(turn, &job, id.as_ref()),
-    };
+    let way = ways::to_go_on(turn, &job, session.as_ref());
     let report = FrozenReport {
         way,
         earlier: earlier(turn.state, &job),

@@ -202,7 +202,10 @@ impl Packet {
                 }
                 let job = handoff.job.as_ref().ok_or_else(|| {
                     Error::new(Kind::Usage, format!("handoff {} carries work and no question", handoff.id))
-                        .fix(format!("nf handoff claim {} --class CLASS --worker NAME", handoff.id))
+                        .fix(format!(
+                            "nf handoff claim {} --class {} --worker NAME",
+                            handoff.id, handoff.target_class
+                        ))
                 })?;
                 get(state, job)
             }

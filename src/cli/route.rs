@@ -74,7 +74,12 @@ impl RouteCommand {
                 let job = self.job(ctx, state)?;
                 let wall = (opened.source.moment)().wall;
                 let now = state.meta().at.map_or(wall, |before| before.max(wall));
-                let routed = resolve(state, &job, all(state, &job, &preferred, now))?;
+                let routed = resolve(
+                    state,
+                    &job,
+                    all(state, &job, &preferred, now),
+                    ctx.session(state).ok().as_ref(),
+                )?;
                 Ok(Done::of(&RouteReport(routed)).warned(snapshot.warnings))
             }
         }

@@ -137,7 +137,10 @@ fn not_cleared(effect: &Effect) -> Result<()> {
             format!("effect {} ({}) was cleared", effect.id, effect.key),
         )
         .because("what was given up is neither run nor done")
-        .fix("nf effect plan records the write anew, from the state that is there now"));
+        .fix(format!(
+            "nf effect plan --key {} --path {} --expect HASH|FILE plans it anew, from the state that is there now",
+            effect.key, effect.path
+        )));
     }
     Ok(())
 }
@@ -218,10 +221,13 @@ pub fn clear(
 ) -> Result<Decision<Stepped>> {
     if running && effect.is_open() {
         let Effect { id, key, .. } = effect;
-        return Err(Error::new(Kind::Uncertain, format!("the command of effect {id} ({key}) is still running"))
-            .because("it may write yet, and a new plan would let another write beside it")
-            .fix(format!("let it end, or end it; then nf effect clear {key} --reason TEXT"))
-            .details(serde_json::json!({"effect": id, "key": key, "running": true})));
+        return Err(Error::new(
+            Kind::Uncertain,
+            format!("the command of effect {id} ({key}) is still running"),
+        )
+        .because("it may write yet, and a new plan would let another write beside it")
+        .fix(format!("let it end, or end it; then nf effect clear {key} --reason TEXT"))
+        .details(serde_json::json!({"effect": id, "key": key, "running": true})));
     }
     match effect.state {
         EffectState::Done => Err(Error::new(

@@ -52,7 +52,7 @@ pub fn allow(session: &SessionId, from: Status, to: Status) -> Result<()> {
 pub fn way(session: &SessionId, from: Status) -> String {
     match from {
         Created => format!("nf session move {session} running"),
-        Running => "nf freeze FILE, then nf packet; or nf run finish --status completed".to_owned(),
+        Running => "nf freeze FILE, or nf run finish --status completed".to_owned(),
         Idle => format!("nf resume {session}; when the work is done: nf session move {session} completed"),
         AwaitingUser | AwaitingExternal | Failed => format!("nf resume {session}"),
         Completed => format!("nf session move {session} stale, then nf start --from {session}"),

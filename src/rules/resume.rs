@@ -19,8 +19,8 @@ use crate::model::effect::Effect;
 use crate::model::handoff::{Attempt, AttemptState, Handoff};
 use crate::model::hash::Hash;
 use crate::model::id::{CheckpointId, Name, ResultId, RunId, SessionId};
-use crate::model::run::{Gate, ManifestEntry, Run, RunStatus};
 use crate::model::result::StoredResult;
+use crate::model::run::{Gate, ManifestEntry, Run, RunStatus};
 use crate::model::session::{ResumePolicy, Session, Status};
 
 /// The eleven names, in order.
@@ -182,7 +182,7 @@ pub fn resume(turn: &mut Turn<'_>, resume: Resume) -> Result<Decision<Resumed>> 
         return Err(stale_error(&resume.session.id, &checks, &stale));
     }
     if let Some((handoff, attempt)) = resume.outstanding.first() {
-        return Err(pending_error(handoff, attempt.as_ref(), &checks));
+        return Err(pending_error(turn, handoff, attempt.as_ref(), &checks));
     }
     if resume.interrupted && course.session.status == Status::Running {
         course.end(RunStatus::Interrupted, "interrupted");
@@ -283,16 +283,13 @@ fn stale_error(session: &SessionId, checks: &[Check], stale: &[String]) -> Error
         .details(serde_json::json!({"failed": stale, "checks": checks}))
 }
 
-fn pending_error(handoff: &Handoff, attempt: Option<&Attempt>, checks: &[Check]) -> Error {
+fn pending_error(turn: &Turn<'_>, handoff: &Handoff, attempt: Option<&Attempt>, checks: &[Check]) -> Error {
     let open = attempt.filter(|attempt| attempt.state == AttemptState::Active);
     let until = open.map_or_else(
         || "no packet is out".to_owned(),
         |attempt| format!("attempt {} is open until {}", attempt.id, attempt.lease.expires_at()),
     );
-    let fix = match open {
-        Some(_) => format!("nf packet {} shows the packet; nf reply takes the answer", handoff.id),
-        None => format!("nf packet {} sends it again", handoff.id),
-    };
+    let fix = super::waiting::look(turn.state, handoff, &turn.now, &|time| time.to_string()).way;
     Error::new(Kind::Pending, format!("handoff {} is outstanding for gate {}", handoff.id, handoff.gate))
         .because(until)
         .fix(fix)

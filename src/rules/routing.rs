@@ -11,6 +11,7 @@ use crate::model::event::Event;
 use crate::model::id::{HandoffId, JobId, Name, RunId};
 use crate::model::job::{Cost, Execution, Family, Grade, Job, Locality};
 use crate::model::run::{GateStatus, Run};
+use crate::model::session::Session;
 use crate::model::state::State;
 use crate::model::time::Time;
 use crate::words;
@@ -227,22 +228,22 @@ pub struct Routed {
 ///
 /// # Errors
 /// `execution_unavailable`, with every reason.
-pub fn resolve(state: &State, job: &Job, routes: Vec<Route>) -> Result<Routed> {
+pub fn resolve(state: &State, job: &Job, routes: Vec<Route>, session: Option<&Session>) -> Result<Routed> {
     if routes.iter().any(|route| route.eligible) {
-        let way = way(state, job, &routes);
+        let way = way(state, job, &routes, session);
         return Ok(Routed { job: job.id.clone(), routes, min_grade: job.execution.min_grade, way });
     }
     let lines: Vec<String> =
         routes.iter().map(|route| format!("{}: {}", route.family, said(route))).collect();
     Err(Error::new(Kind::ExecutionUnavailable, format!("no route is eligible for job {}", job.id))
         .because(lines.join("\n       "))
-        .fix("nf capability declare or probe says what there is; another question may have other terms")
+        .fix("declare or probe what there is (nf capability --help); another question may have other terms")
         .details(serde_json::json!({"job": job.id, "routes": routes})))
 }
 
 /// What leads on: evidence says who could answer, and a packet is how the question reaches three of the families;
 /// one that has its answer, or is out, goes on with that.
-fn way(state: &State, job: &Job, routes: &[Route]) -> Option<String> {
+fn way(state: &State, job: &Job, routes: &[Route], session: Option<&Session>) -> Option<String> {
     let history = state.history(&job.fingerprint);
     if let Some(answer) = history.closing(Some(&job.execution)) {
         return Some(super::ways::after_answer(state, &answer.result));
@@ -257,7 +258,7 @@ fn way(state: &State, job: &Job, routes: &[Route]) -> Option<String> {
         _ => None,
     };
     let first = routes.iter().filter(|route| route.eligible).find_map(whom)?;
-    Some(format!("nf packet {} --for {first}", job.id))
+    Some(super::ways::by_packet(session, &format!("nf packet {} --for {first}", job.id)))
 }
 
 /// Why a family may not answer, in one line.
@@ -292,7 +293,8 @@ pub fn resolve_for(
     if let Some(answer) = history.closing(Some(&job.execution)) {
         return Err(already_judged(turn.state, &format!("job {}", job.id), answer));
     }
-    let error = match resolve(turn.state, job, routes) {
+    let source = turn.state.get::<Session>(&gated.run.session);
+    let error = match resolve(turn.state, job, routes, source.as_ref()) {
         Ok(routed) => return Ok(Decision::nothing(routed)),
         Err(error) => error.with("gate", &gated.gate),
     };

@@ -9,7 +9,7 @@ use crate::model::id::{HandoffId, Id, JobId, Name, ResultId, SessionId};
 use crate::model::job::{Family, Grade, Job};
 use crate::model::result::{Standing, StoredResult};
 use crate::model::run::Run;
-use crate::model::session::{Role, Session};
+use crate::model::session::{Role, Session, Status};
 use crate::model::state::State;
 
 /// The flag that a command needs to act for a session: none where it is the only open one.
@@ -42,9 +42,8 @@ pub fn first_packet(job: &Job, what: &str) -> Option<String> {
 
 /// A claim of a handoff, by the first family that its job's own terms allow.
 pub fn claim(job: Option<&Job>, handoff: &HandoffId, class: &Role) -> Option<String> {
-    let allowed = |family: &Family| {
-        job.is_none_or(|job| unmet(job, *family, false, Grade::Declared).is_empty())
-    };
+    let allowed =
+        |family: &Family| job.is_none_or(|job| unmet(job, *family, false, Grade::Declared).is_empty());
     let usual = Some(Family::ServiceJob).filter(allowed);
     let family = usual.or_else(|| Family::ALL.iter().copied().find(allowed))?;
     let family = if family == Family::ServiceJob { String::new() } else { format!(" --family {family}") };
@@ -63,16 +62,25 @@ pub fn to_ask(job: &Job) -> String {
     })
 }
 
+/// A packet that a session sends; where it cannot, what it does first, and a session where there is none.
+pub fn by_packet(session: Option<&Session>, packet: &str) -> String {
+    match session {
+        None => format!("nf start --resource R --task T, then {packet}"),
+        Some(session) if may_send(session).is_err() => lifecycle::way(&session.id, session.status),
+        Some(_) => packet.to_owned(),
+    }
+}
+
 /// How a job is asked when all that is out about its question is known: its own handoff's way, else whoever has
 /// it, else a way to ask it.
-pub fn to_go_on(turn: &Turn<'_>, job: &Job, session: Option<&SessionId>) -> String {
+pub fn to_go_on(turn: &Turn<'_>, job: &Job, session: Option<&Session>) -> String {
     let state = turn.state;
     let history = state.history(&job.fingerprint);
     if let Some(answer) = history.closing(Some(&job.execution)) {
         return after_answer(state, &answer.result);
     }
     let own = session.and_then(|session| {
-        state.open_handoffs(session).find(|handoff| handoff.job.as_ref() == Some(&job.id))
+        state.open_handoffs(&session.id).find(|handoff| handoff.job.as_ref() == Some(&job.id))
     });
     if let Some(own) = own {
         return super::waiting::look(state, &own, &turn.now, &|time| time.to_string()).way;
@@ -80,7 +88,7 @@ pub fn to_go_on(turn: &Turn<'_>, job: &Job, session: Option<&SessionId>) -> Stri
     let live = |attempt: &Attempt| !attempt.lapsed && !has_expired(&attempt.lease, &turn.now);
     match state.active(&history).find(live) {
         Some(attempt) => format!("nf show {} tells who has it", attempt.handoff),
-        None => to_ask(job),
+        None => by_packet(session, &to_ask(job)),
     }
 }
 
@@ -140,11 +148,12 @@ pub fn to_apply(state: &State, stored: &StoredResult, handoff: &Handoff) -> Stri
     if session.status.is_ended() || overtaken || matches!(standing, None | Some(Standing::Surplus)) {
         return look;
     }
-    let consume = consume(stored, gate);
+    let consume = format!("{}{}", consume(stored, gate), acting(state, &session.id));
     // Only a current run consumes.
     match run.is_some_and(|run| run.status.is_current()) {
         true => consume,
-        false => format!("{}, then {consume}", lifecycle::way(&session.id, session.status)),
+        false if session.status == Status::Created => lifecycle::way(&session.id, session.status),
+        false => format!("nf resume {}, then {consume}", session.id),
     }
 }
 

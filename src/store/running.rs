@@ -35,8 +35,10 @@ impl Store {
     /// `busy` where another process holds it; `io`.
     pub fn run_begins(&self, effect: &EffectId) -> Result<Running> {
         let missing = || Error::new(Kind::Io, format!("{RUNNING}/{effect} could not be made"));
-        let opened = self.folder.folder_made(RUNNING)?.open(effect.as_str(), Want::Make)?.ok_or_else(missing)?;
-        let locked = try_lock(&opened.file).map_err(|error| Error::io("lock of a running command", &error))?;
+        let opened =
+            self.folder.folder_made(RUNNING)?.open(effect.as_str(), Want::Make)?.ok_or_else(missing)?;
+        let locked =
+            try_lock(&opened.file).map_err(|error| Error::io("lock of a running command", &error))?;
         match locked {
             true => Ok(Running { file: opened.file }),
             false => Err(Error::new(Kind::Busy, format!("a command of effect {effect} is running"))

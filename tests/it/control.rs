@@ -144,7 +144,8 @@ fn a_repeated_claim_whose_time_is_over_says_so() {
 fn a_dry_run_of_what_is_refused_shows_what_would_be_recorded() {
     let project = Project::new();
     project.start();
-    let job = crate::harness::JOB.replace("min_grade: declared", "min_grade: declared, families: [local_agent]");
+    let job =
+        crate::harness::JOB.replace("min_grade: declared", "min_grade: declared, families: [local_agent]");
     project.write("job.yaml", job);
     project.nf(&["freeze", "job.yaml"]).expect(0);
     let before = project.log();
@@ -174,7 +175,10 @@ fn a_reviewer_who_could_not_judge_is_told_what_a_worker_does_next() {
     };
     let ran = project.nf_with(&["handoff", "complete", "--json"], unsure(&packet).as_bytes()).expect(7);
     let fix = ran.json()["error"]["fix"].as_str().expect("a fix").to_owned();
-    assert!(fix.starts_with(&format!("nf handoff claim --class {CLASS}")) && !fix.contains("packet"), "{fix}");
+    assert!(
+        fix.starts_with(&format!("nf handoff claim --class {CLASS}")) && !fix.contains("packet"),
+        "{fix}"
+    );
     assert_eq!(shown(&project, &handoff, "/state"), "queued");
     let (session, _, second) = queued(&project, "novel/q2", &[]);
     let packet = Packet::read(&project.nf(&["packet", &second, "--session", &session]).expect(0).stdout);
@@ -212,7 +216,8 @@ fn no_blob_holds_the_nonce_of_an_open_attempt() {
     assert!(before == project.log());
     for entry in walkdir::WalkDir::new(project.at(".novelforge")) {
         let entry = entry.expect("an entry");
-        let bytes = if entry.file_type().is_file() { std::fs::read(entry.path()).expect("bytes") } else { vec![] };
+        let bytes =
+            if entry.file_type().is_file() { std::fs::read(entry.path()).expect("bytes") } else { vec![] };
         let nonce = packet.nonce.as_bytes();
         assert!(!bytes.windows(nonce.len()).any(|part| part == nonce), "{}", entry.path().display());
     }

@@ -1,6 +1,7 @@
 //! The one integration crate: every test runs the real binary on a real store in a folder of its own.
 
 mod carry;
+mod carry_tasks;
 mod cases;
 mod checkpoints;
 mod claims;
@@ -30,6 +31,7 @@ mod hostile;
 mod index;
 mod json;
 mod late;
+mod leads;
 mod lifecycle;
 mod mended;
 mod morning;

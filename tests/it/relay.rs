@@ -165,7 +165,7 @@ fn a_packet_in_another_form_or_for_another_gate_is_refused_while_one_is_out() {
     let packet = project.ask();
     for whom in ["human", "agent"] {
         let error = refused(&project, &["packet", "--for", whom], 8, "under_review");
-        names(&error["fix"], &["nf packet --for chat"]);
+        names(&error["fix"], &[&format!("nf packet {} shows it again", packet.handoff)]);
     }
     let error = refused(&project, &["packet", "--gate", "gate/other"], 2, "usage");
     names(&error["cause"], &[GATE, "gate/other"]);

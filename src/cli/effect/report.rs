@@ -136,9 +136,9 @@ macro_rules! step_report {
             }
 
             fn next(&self) -> Option<String> {
-                let Effect { key, state, .. } = &self.0.effect;
+                let Effect { key, path, state, .. } = &self.0.effect;
                 let cleared = *state == EffectState::Cleared;
-                cleared.then(|| format!("nf effect plan --key {key} --path FILE --expect HASH|FILE"))
+                cleared.then(|| format!("nf effect plan --key {key} --path {path} --expect HASH|FILE"))
             }
         }
     };

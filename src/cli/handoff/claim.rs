@@ -94,8 +94,12 @@ impl Report for ClaimReport {
 
     fn next(&self) -> Option<String> {
         Some(match self.claimed.expired {
-            true => "nf handoff renew --nonce NONCE, then nf handoff complete FILE with the answer".to_owned(),
-            false => "nf handoff complete FILE with the answer; renew, release and fail want --nonce".to_owned(),
+            true => {
+                "nf handoff renew --nonce NONCE, then nf handoff complete FILE with the answer".to_owned()
+            }
+            false => {
+                "nf handoff complete FILE with the answer; renew, release and fail want --nonce".to_owned()
+            }
         })
     }
 

@@ -10,6 +10,7 @@ use crate::cli::resume::gate_line;
 use crate::model::effect::{Effect, EffectState};
 use crate::model::handoff::{Handoff, HandoffState, Transport};
 use crate::model::id::{AttemptId, HandoffId, Id, IdKind, Name, ResultId, SessionId};
+use crate::model::job::Job;
 use crate::model::lists::Common;
 use crate::model::result::{Standing, StoredResult};
 use crate::model::run::{Gate, GateStatus, Run};
@@ -176,9 +177,11 @@ impl<'a> Seen<'a> {
             matters.push(matter);
             outstanding.push(out);
         }
-        let carried = outstanding.iter().find(|out: &&Outstanding| out.transport.is_some_and(Transport::is_relay));
+        let frozen = newest_unasked(state, &session);
+        let carried =
+            outstanding.iter().find(|out: &&Outstanding| out.transport.is_some_and(Transport::is_relay));
         let carried = carried.map(|out| out.handoff.clone());
-        let expected = next(&session, run.as_ref(), &matters, carried.as_ref());
+        let expected = next(&session, run.as_ref(), &matters, carried.as_ref(), frozen.as_ref());
         matters.extend(effects.iter().map(effect_matter));
         let gates = run.as_ref().map(|run| run.pending.gates.clone()).unwrap_or_default();
         matters.extend(gates.iter().filter_map(|(name, gate)| gate_matter(name, gate)).take(MAX_EACH));
@@ -246,7 +249,13 @@ impl Unconsumed {
         let verdict = self.verdict.as_deref().unwrap_or("none");
         let Self { result, gate, standing, .. } = self;
         let text = format!("unconsumed {result} for {gate} ({standing}, verdict {verdict})");
-        Matter::of(Group::You, IdKind::ResultId.word(), result.as_str(), text, ways::after_answer(state, result))
+        Matter::of(
+            Group::You,
+            IdKind::ResultId.word(),
+            result.as_str(),
+            text,
+            ways::after_answer(state, result),
+        )
     }
 }
 
@@ -297,8 +306,22 @@ fn unconsumed(state: &State, session: &Session, run: Option<&Run>) -> Vec<Uncons
         .collect()
 }
 
+/// The question that was frozen last, where nobody was asked it yet.
+fn newest_unasked(state: &State, session: &Session) -> Option<Job> {
+    let row = state.of_session(&session.id, IdKind::JobId, None).next()?;
+    let job: Job = state.get(&row.id.parse().ok()?)?;
+    let history = state.history(&job.fingerprint);
+    (history.opened == 0 && history.closing(Some(&job.execution)).is_none()).then_some(job)
+}
+
 /// The command that leads on: what waits first, with the command that its own matter names.
-fn next(session: &Session, run: Option<&Run>, matters: &[Matter], carried: Option<&HandoffId>) -> String {
+fn next(
+    session: &Session,
+    run: Option<&Run>,
+    matters: &[Matter],
+    carried: Option<&HandoffId>,
+    frozen: Option<&Job>,
+) -> String {
     let of = |kind: IdKind| matters.iter().find(move |matter| matter.kind == kind.word());
     // Only a current run consumes: a session without one resumes first.
     let runs = run.is_some_and(|run| run.status.is_current());
@@ -312,6 +335,7 @@ fn next(session: &Session, run: Option<&Run>, matters: &[Matter], carried: Optio
     let rejected = run.and_then(|run| run.pending.gates.values().find(|gate| gate.route.is_some()));
     match (session.status, rejected.and_then(|gate| gate.route.as_ref())) {
         (Status::Running, Some(route)) => format!("repair along {route}, then nf freeze FILE"),
+        (Status::Running, None) if frozen.is_some() => frozen.map_or_else(String::new, ways::to_ask),
         _ => crate::rules::lifecycle::way(&session.id, session.status),
     }
 }

@@ -127,7 +127,8 @@ fn open(turn: &Turn<'_>, handoff: &Handoff) -> Option<Attempt> {
         && !attempt.lapsed
         && !lease::has_expired(&attempt.lease, &turn.now)
         && lease::may_answer(&attempt, handoff).is_ok();
-    let closed = turn.state.history(handoff.question()).closing(job.as_ref().map(|job| &job.execution)).is_some();
+    let closed =
+        turn.state.history(handoff.question()).closing(job.as_ref().map(|job| &job.execution)).is_some();
     (live && !closed).then_some(attempt)
 }
 

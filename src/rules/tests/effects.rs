@@ -344,7 +344,8 @@ fn an_effect_is_not_cleared_while_its_command_runs() {
 fn one_file_under_two_names_has_one_open_effect() {
     let (mut world, session, id) = at(EffectState::Planned);
     let twin = effect(&world, &id);
-    let other = Plan { path: "other.md".to_owned(), twin: Some(twin.clone()), ..input(&world, &session, "o") };
+    let other =
+        Plan { path: "other.md".to_owned(), twin: Some(twin.clone()), ..input(&world, &session, "o") };
     let refused = planned(&mut world, other).unwrap_err();
     assert_eq!(refused.kind, Kind::EffectRefused);
     assert!(refused.cause.unwrap().contains("settle"));

@@ -213,7 +213,7 @@ fn all_reasons_are_told_and_not_only_the_first() {
             Models
         ]
     );
-    let refused = resolve(&State::default(), &job, all).unwrap_err();
+    let refused = resolve(&State::default(), &job, all, None).unwrap_err();
     assert_eq!(refused.kind, Kind::ExecutionUnavailable);
     let cause = refused.cause.unwrap();
     for family in Family::ALL {

@@ -38,6 +38,11 @@ fn a_file_that_is_cut_edited_newer_or_the_other_one_is_refused_for_what_it_is() 
     assert_eq!(resealed(&|_| {}), None);
     assert_eq!(resealed(&|forged| forged.job.question.kind.push('x')), Some(Kind::BadInput));
     assert_eq!(resealed(&|forged| forged.job.id = None), Some(Kind::BadInput));
+    // Work that is no question has no digest; a question does not become such work by losing its own.
+    let stripped = |forged: &mut Export| {
+        (forged.job.id, forged.job.fingerprint, forged.job.job_digest) = (None, None, None);
+    };
+    assert_eq!(resealed(&stripped), Some(Kind::BadInput));
     // Also where its job is given a digest of its own: a schema that leads elsewhere is never compiled.
     let reframed = |change: &dyn Fn(&mut Question)| {
         resealed(&|forged| {
