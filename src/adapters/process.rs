@@ -1,6 +1,7 @@
-//! Other programs, run to their end. A child gets no input, none of this program's own descriptors but one that
-//! says by its lock that it runs, and a process group of its own, so that a signal to this program does not stop it half-way. Its output goes to
-//! standard error: standard output carries the answer alone. Nothing of it is kept.
+//! Other programs, run to their end. A child gets no input, none of this program's own descriptors but one
+//! that says by its lock that it runs, and a process group of its own, so that a signal to this program does
+//! not stop it half-way. Its output goes to standard error: standard output carries the answer alone. Nothing
+//! of it is kept.
 
 use std::ffi::OsString;
 use std::os::fd::BorrowedFd;

@@ -246,7 +246,8 @@ impl RunEffect {
             return Done::written(answer, RunReport);
         }
         let first = crate::store::Request { op: None, ..request.clone() };
-        // Taken under the store's lock, before the start is recorded: whoever reads of a start finds it running.
+        // Taken under the store's lock, before the start is recorded: whoever reads of a start finds it
+        // running.
         let running = RefCell::new(None);
         let started = opened.transact(
             &first,

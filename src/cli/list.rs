@@ -32,7 +32,8 @@ const LIMIT: u32 = 20;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  nf list session\n  nf list result --limit 5\n  \
     nf list attempt --job j-7hd3\n  nf list capability --state current\n  \
-    nf list job --resource novel/pride/ch01\n  nf list handoff --state reclaimable   claimed, and its lease is over")]
+    nf list job --resource novel/pride/ch01\n  \
+    nf list handoff --state reclaimable   claimed, and its lease is over")]
 pub struct List {
     /// session, run, checkpoint, job, handoff, attempt, result, event, receipt, effect or capability
     pub kind: String,

@@ -1,5 +1,5 @@
-//! The JSON schemas of every command's `--json` document, each whole in itself, and the same for `docs/json/`,
-//! where the events of a dry run stand in one document that the others refer to.
+//! The JSON schemas of every command's `--json` document, each whole in itself, and the same for
+//! `docs/json/`, where the events of a dry run stand in one document that the others refer to.
 
 use std::collections::BTreeSet;
 

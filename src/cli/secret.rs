@@ -1,5 +1,5 @@
-//! The nonce of an attempt stands in no record: what a user types into a name or a text is looked at before it
-//! is written, the blobs of the record as well.
+//! The nonce of an attempt stands in no record: what a user types into a name or a text is looked at before
+//! it is written, the blobs of the record as well.
 
 use crate::error::{Error, Kind, Result};
 use crate::model::decision::Turn;
@@ -9,8 +9,8 @@ use crate::model::hash::Hash;
 use crate::model::id::{NONCE_LENGTH, Name, is_base32};
 use crate::model::state::State;
 
-/// Refuses events, or an operation key, that hold the nonce of an attempt of this store, and blobs that hold that
-/// of one which is still open: a text may quote a packet whose attempt is over.
+/// Refuses events, or an operation key, that hold the nonce of an attempt of this store, and blobs that hold
+/// that of one which is still open: a text may quote a packet whose attempt is over.
 ///
 /// # Errors
 /// `not_blind`.

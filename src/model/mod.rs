@@ -14,6 +14,7 @@ pub mod hash;
 pub mod id;
 pub mod job;
 pub mod json;
+pub mod lease;
 pub mod lists;
 pub mod queue;
 pub mod result;

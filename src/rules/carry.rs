@@ -220,8 +220,8 @@ impl Export {
         let id = digest.rsplit(':').next().and_then(|hex| hex.parse::<Hash>().ok());
         let id = id.map(|hash| JobId::from_bytes(hash.bytes()));
         let named = (job.fingerprint.as_ref(), job.job_digest.as_ref(), job.id.as_ref());
-        // Work that is no question has no digest of its own: the file's hash is all that holds it together, and
-        // the store that takes the answer home binds it to what it kept.
+        // Work that is no question has no digest of its own: the file's hash is all that holds it together,
+        // and the store that takes the answer home binds it to what it kept.
         let is_task = named == (None, None, None) && job.question.kind == task::KIND;
         if !is_task && (id.is_none() || named != (Some(&fingerprint), Some(&digest), id.as_ref())) {
             return Err(torn("its job is not the one that its digest names"));

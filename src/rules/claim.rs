@@ -210,8 +210,8 @@ fn named(turn: &Turn<'_>, wish: &Wish, handoff: &Handoff) -> Result<(Handoff, Op
     Ok((handoff.clone(), overtaken))
 }
 
-/// Refuses work whose asker is gone for good. Ending a session takes back what it asked; a log in which that was
-/// not so may still hold such work.
+/// Refuses work whose asker is gone for good. Ending a session takes back what it asked; a log in which that
+/// was not so may still hold such work.
 fn somebody_asks(state: &State, handoff: &Handoff) -> Result<()> {
     let source = state.get::<Session>(&handoff.source_session);
     if source.is_none_or(|source| source.status != Status::Terminated) {

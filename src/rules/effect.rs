@@ -138,7 +138,7 @@ fn not_cleared(effect: &Effect) -> Result<()> {
         )
         .because("what was given up is neither run nor done")
         .fix(format!(
-            "nf effect plan --key {} --path {} --expect HASH|FILE plans it anew, from the state that is there now",
+            "nf effect plan --key {} --path {} --expect HASH|FILE plans it anew, from what is there now",
             effect.key, effect.path
         )));
     }
@@ -211,7 +211,8 @@ fn nothing_written(effect: &Effect) -> Error {
 /// done stays done.
 ///
 /// # Errors
-/// `effect_refused` for what is done; `uncertain` while its command, or what that left behind, may still write.
+/// `effect_refused` for what is done; `uncertain` while its command, or what that left behind, may still
+/// write.
 pub fn clear(
     turn: &mut Turn<'_>,
     effect: Effect,

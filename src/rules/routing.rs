@@ -241,8 +241,8 @@ pub fn resolve(state: &State, job: &Job, routes: Vec<Route>, session: Option<&Se
         .details(serde_json::json!({"job": job.id, "routes": routes})))
 }
 
-/// What leads on: evidence says who could answer, and a packet is how the question reaches three of the families;
-/// one that has its answer, or is out, goes on with that.
+/// What leads on: evidence says who could answer, and a packet is how the question reaches three of the
+/// families; one that has its answer, or is out, goes on with that.
 fn way(state: &State, job: &Job, routes: &[Route], session: Option<&Session>) -> Option<String> {
     let history = state.history(&job.fingerprint);
     if let Some(answer) = history.closing(Some(&job.execution)) {

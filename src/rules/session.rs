@@ -236,6 +236,9 @@ pub fn start_from(turn: &mut Turn<'_>, before: Before, declared: Bindings) -> Re
     Ok(Decision::new(events, stands))
 }
 
+/// Handoffs that the end of a session takes back in its one record; no claim takes what is left.
+const TAKEN_BACK: usize = 300;
+
 /// `session move`: to any legal state; to running only from created, which opens the first run.
 ///
 /// # Errors
@@ -265,7 +268,7 @@ pub fn move_to(
     if to == Status::Terminated {
         // Nobody is left to apply an answer: what was asked is taken back with the one who asked it.
         let reason = word("terminated")?;
-        for handoff in turn.state.open_handoffs(&course.session.id) {
+        for handoff in turn.state.open_handoffs(&course.session.id).take(TAKEN_BACK) {
             course.events.extend(lease::cancel(turn.state, &handoff, &reason)?);
         }
     }

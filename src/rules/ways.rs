@@ -71,8 +71,8 @@ pub fn by_packet(session: Option<&Session>, packet: &str) -> String {
     }
 }
 
-/// How a job is asked when all that is out about its question is known: its own handoff's way, else whoever has
-/// it, else a way to ask it.
+/// How a job is asked when all that is out about its question is known: its own handoff's way, else whoever
+/// has it, else a way to ask it.
 pub fn to_go_on(turn: &Turn<'_>, job: &Job, session: Option<&Session>) -> String {
     let state = turn.state;
     let history = state.history(&job.fingerprint);

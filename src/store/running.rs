@@ -1,6 +1,6 @@
-//! Which commands of guarded writes are still running: each holds a lock on a file of its own, which goes with
-//! every process that it starts. The kernel gives a lock back when the last of them has ended, however they ended,
-//! so that nothing here is ever out of date. Says nothing of what was written.
+//! Which commands of guarded writes are still running: each holds a lock on a file of its own, which goes
+//! with every process that it starts. The kernel gives a lock back when the last of them has ended, however
+//! they ended, so that nothing here is ever out of date. Says nothing of what was written.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};

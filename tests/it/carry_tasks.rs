@@ -42,7 +42,7 @@ fn a_task_is_carried_answered_far_away_and_applied_once() {
     }
     let document = far.nf(&["packet", "--from", "export.json", "--json"]).expect(0).json();
     assert_eq!(document["data"]["job"], Value::Null);
-    far.write("bad.txt", &answer(&export, &json!([])));
+    far.write("bad.txt", answer(&export, &json!([])));
     let bad = far.nf(&["reply", "--from", "export.json", "bad.txt", "--out", "r.json"]).expect(5);
     assert!(bad.stderr.contains(&format!("handoff {handoff}")) && bad.stderr.contains("/sources"));
     let result = far.answer(&answer(&export, &json!(["Gazette"])));

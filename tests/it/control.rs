@@ -1,5 +1,5 @@
-//! The control plane where a hostile reader looked: what may not be begun yet, what nobody asks any more, what a
-//! gate has left, what runs still, and what a person is told of each.
+//! The control plane where a hostile reader looked: what may not be begun yet, what nobody asks any more,
+//! what a gate has left, what runs still, and what a person is told of each.
 
 use serde_json::json;
 
@@ -97,13 +97,14 @@ fn what_can_be_reclaimed_is_listed() {
     project.set("NF_NOW", SOON);
     project.set("NF_BOOT", &boot(10));
     assert_eq!(ids(&project, &[]), [seen.clone(), lost.clone()], "newest first");
-    assert_eq!(ids(&project, &["--session", &session]), [lost.clone()]);
-    assert_eq!(ids(&project, &["--job", &job]), [lost.clone()]);
+    assert_eq!(ids(&project, &["--session", &session]), std::slice::from_ref(&lost));
+    assert_eq!(ids(&project, &["--job", &job]), std::slice::from_ref(&lost));
     let first = done(&project, &[&list[..], &["--limit", "1"]].concat());
     assert_eq!(first["items"][0]["id"], seen.as_str());
     let token = first["next"].to_string();
-    assert_eq!(ids(&project, &["--limit", "1", "--after", &token]), [lost.clone()]);
-    // A claim of other work sees both leases run out: the log says so from then on, and nobody has taken them.
+    assert_eq!(ids(&project, &["--limit", "1", "--after", &token]), std::slice::from_ref(&lost));
+    // A claim of other work sees both leases run out: the log says so from then on, and nobody has taken
+    // them.
     let (_, _, fourth) = queued(&project, "novel/q4", &["--priority", "9"]);
     assert_eq!(claimed(&project, &[]).0["handoff"], fourth.as_str());
     assert!(!events_of(&project, "lease.expired").is_empty());

@@ -11,7 +11,8 @@ use crate::harness::{Packet, Project};
 
 const GATE: &str = "gate/novel/pride/ch01/reader_reaction";
 
-/// The published document with the one of the events that it refers to, as a reader of both puts them together.
+/// The published document with the one of the events that it refers to, as a reader of both puts them
+/// together.
 fn with_events(mut schema: Value, events: &Value) -> Value {
     let text = events.to_string().replace("#/$defs/", "#/$defs/events/$defs/");
     let events: Value = serde_json::from_str(&text).expect("JSON");

@@ -1,5 +1,6 @@
-//! Every `next:` and `fix:` line, and every command that `status` and `show` name, is a command that is not refused
-//! when it is run: walked over the states that work can be in, and over what a person may try in each of them.
+//! Every `next:` and `fix:` line, and every command that `status` and `show` name, is a command that is not
+//! refused when it is run: walked over the states that work can be in, and over what a person may try in each
+//! of them.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Handoffs whose lease has run out: claimed as the log tells it, and free for anybody by the clock. They are found
-//! by the ends of their leases, so that those which still run cost nothing.
+//! Handoffs whose lease has run out: claimed as the log tells it, and free for anybody by the clock. They are
+//! found by the ends of their leases, so that those which still run cost nothing.
 
 use serde_json::Value;
 

@@ -136,12 +136,13 @@ fn apply(home: &Home, turn: &Turn, number: usize, old_head: &mut Vec<u8>) {
     }
 }
 
-fn cases() -> u32 {
-    std::env::var("NF_TEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(300)
+fn config() -> ProptestConfig {
+    let cases = std::env::var("NF_TEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(300);
+    ProptestConfig { failure_persistence: None, cases, ..ProptestConfig::default() }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: cases(), ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn every_lookup_is_what_the_plain_fold_says(turns in turns()) {

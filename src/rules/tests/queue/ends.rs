@@ -353,3 +353,17 @@ fn a_gate_that_leaves_another_question_says_so() {
     let third = world.open(&session, &two, to_gate(), false).unwrap();
     assert_eq!(third.displaced, None, "what was taken back waits for nothing");
 }
+
+#[test]
+fn the_end_of_a_session_with_very_much_out_fits_into_a_record_and_leaves_nothing_to_claim() {
+    let mut world = World::new();
+    let session = world.start();
+    for at in 0..310 {
+        let job = world.freeze(&session, JOB, &format!("text {at}\n"));
+        world.open(&session, &job, terms(), false).unwrap();
+    }
+    let course = Course::new(world.get_session(&session), Some(world.run(&session)));
+    world.act(|turn, _| move_to(turn, course, Status::Terminated, None, Bindings::default())).unwrap();
+    assert_eq!(world.words().iter().filter(|word| **word == "handoff.cancelled").count(), 300);
+    assert_eq!(kind(world.claim(&wish())), Kind::Pending);
+}

@@ -200,7 +200,8 @@ impl Model {
         if allowed { Done } else { Refused("execution_unavailable") }
     }
 
-    /// Those among which an unnamed claim chooses, best first: of one priority, the one that was opened first.
+    /// Those among which an unnamed claim chooses, best first: of one priority, the one that was opened
+    /// first.
     pub fn choice(&self, wanted: &Wanted, strict: bool) -> Vec<usize> {
         let fits = |at: &usize| {
             let handoff = &self.handoffs[*at];
