@@ -186,7 +186,7 @@ pub fn due(handoff: &Handoff, now: &Moment) -> Result<()> {
             let id = &handoff.id;
             Err(Error::new(Kind::Pending, format!("handoff {id} is not to be claimed yet"))
                 .because(format!("it waits until {from}"))
-                .fix(format!("claim or ask it then; nf handoff cancel {id} takes it back, to be asked anew"))
+                .fix(format!("ask or claim it then; nf handoff cancel {id} takes it back, to be asked anew"))
                 .details(serde_json::json!({"handoff": id, "ready_at": from})))
         }
         None => Ok(()),

@@ -27,6 +27,16 @@ fn is_no_refusal(line: &[String], code: i32) -> bool {
     }
 }
 
+/// Whether a command writes nothing.
+fn looks(line: &[String]) -> bool {
+    match line[0].as_str() {
+        "show" | "status" | "list" | "capability" => true,
+        "route" => !line.iter().any(|word| word == "--gate"),
+        "effect" => line[1] == "check",
+        _ => false,
+    }
+}
+
 fn copy(scene: &Scene, of: &Project) -> Project {
     let mut project = Project::in_memory();
     copy_tree(of.path(), project.path());
@@ -62,7 +72,9 @@ fn named(project: &Project, ids: &[String]) -> Vec<String> {
 fn follow(scene: &Scene, project: &Project, from: &str, text: &str) -> (usize, Vec<String>) {
     let (mut run, mut refused) = (0, Vec::new());
     for sequence in words::commands(text) {
-        let there = copy(scene, project);
+        // What only looks needs no copy.
+        let copied = (!sequence.iter().all(|line| looks(line))).then(|| copy(scene, project));
+        let there = copied.as_ref().unwrap_or(project);
         for line in sequence {
             let arguments: Vec<&str> = line.iter().map(String::as_str).collect();
             let ran = there.nf(&arguments);
