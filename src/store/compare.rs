@@ -2,26 +2,19 @@
 //! out of memory into sorted runs, and is walked beside the index in the order of the keys. Reads only.
 
 use std::io;
-use std::sync::Arc;
 
 use super::Store;
 use super::finding::{Finding, Severity};
-use super::fold::Folded;
-use super::index::{self, Found, Raw};
-use super::runs::{Runs, Walk};
+use super::index::{Found, Raw};
+use super::runs::Walk;
+use super::scan::Place;
+use super::spill::Spilled;
 use crate::model::event::Record;
-use crate::model::state::State;
-
-/// Events that are folded in memory before they are put out of it.
-const HELD: usize = if cfg!(test) { 3 } else { 12_288 };
 
 /// The index and what the log says, as far as it was read.
 pub(super) struct Compared {
     index: Raw,
-    folded: Folded,
-    /// Events since the fold was last put out of memory.
-    held: usize,
-    runs: Runs,
+    spilled: Spilled,
     finding: Option<Finding>,
 }
 
@@ -31,43 +24,27 @@ impl Compared {
         store.options.boot.as_ref()?;
         let Found::Ready(index) = store.index_opened() else { return None };
         let index = index.raw().filter(|index| store.trusted(&index.place))?;
-        Some(Self { index, folded: store.blank(), held: 0, runs: Runs::default(), finding: None })
+        Some(Self { index, spilled: Spilled::new(store), finding: None })
     }
 
-    /// Takes the next record of the log.
-    pub fn record(&mut self, store: &Store, record: &Record) {
+    /// Takes the next record of the log, which ends at a place.
+    pub fn record(&mut self, store: &Store, record: &Record, place: &Place) {
         let end = &self.index.place;
         if record.seq > end.seq {
             return;
         }
-        self.folded.state.apply(record);
-        self.held += record.events.len();
+        self.spilled.record(store, record, place);
         if record.seq == end.seq && record.hash == end.hash {
-            self.finding = self.end(store).unwrap_or_else(|error| Some(unread(&error)));
-            (self.folded, self.runs) = (store.blank(), Runs::default());
-        } else if self.held >= HELD {
-            self.held = 0;
-            // Where there is no room the fold goes on in memory.
-            let _ = self.put_out(store);
+            let walk = self.spilled.end(store);
+            let finding = walk.and_then(|walk| self.difference(walk));
+            self.finding = finding.unwrap_or_else(|error| Some(unread(&error)));
+            self.spilled = Spilled::new(store);
         }
-    }
-
-    fn put_out(&mut self, store: &Store) -> io::Result<()> {
-        self.runs.put_out(self.folded.state.changes(), &|| index::scratch(store))?;
-        self.folded.state = State::on(Arc::new(self.runs.clone()), self.folded.state.meta().clone());
-        Ok(())
     }
 
     /// What came of it.
     pub fn finding(self) -> Option<Finding> {
         self.finding
-    }
-
-    /// Where the index ends: everything is put out and walked beside it.
-    fn end(&mut self, store: &Store) -> io::Result<Option<Finding>> {
-        self.put_out(store)?;
-        let finding = self.difference(self.runs.walk()?)?;
-        if self.runs.is_sound() { Ok(finding) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     }
 
     fn difference(&self, mut folded: Walk) -> io::Result<Option<Finding>> {
@@ -89,7 +66,7 @@ impl Compared {
             }
             folded.step()?;
         }
-        if *self.folded.state.meta() != self.index.meta || !whole {
+        if *self.spilled.folded.state.meta() != self.index.meta || !whole {
             differs(b"the counters");
         }
         let Some(first) = first else { return Ok(None) };

@@ -295,6 +295,11 @@ impl Folder {
         Ok(names)
     }
 
+    /// Locks the folder itself for this process, as long as it is held open; false where another has it.
+    pub fn lock_alone(&self) -> bool {
+        rustix::fs::flock(&self.fd, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_ok()
+    }
+
     /// The file system's magic number.
     #[cfg(target_os = "linux")]
     pub fn file_system(&self) -> Result<u64> {

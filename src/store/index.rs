@@ -2,6 +2,7 @@
 //! time: whatever is wrong with it, the log is folded in memory instead. The only file that names `heed`, and
 //! the only one with an `unsafe` block. Never decides what is durable, and never makes a command fail.
 
+mod load;
 mod pages;
 mod raw;
 mod view;
@@ -130,9 +131,14 @@ pub(super) fn scratch(store: &Store) -> Option<File> {
     home.unlink(&name).ok().map(|()| file)
 }
 
+/// The folder of this store's index, here and now, made where it is missing.
+pub(super) fn home_made(store: &Store) -> Option<Folder> {
+    store.folder.folder_made(INDEX).ok()?.folder_made(&name(store)?).ok()
+}
+
 /// Makes an empty index beside any that there is; it counts once it is written for the first time.
 pub(super) fn make(store: &Store) -> Option<Index> {
-    let home = store.folder.folder_made(INDEX).ok()?.folder_made(&name(store)?).ok()?;
+    let home = home_made(store)?;
     let used = home.names().ok()?.into_iter().filter_map(|name| name.parse::<u64>().ok()).max();
     let generation = used.unwrap_or(0) + 1;
     let folder = home.folder_made(&generation.to_string()).ok()?;

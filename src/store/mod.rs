@@ -29,9 +29,11 @@ mod request;
 mod runs;
 mod scan;
 mod side;
+mod spill;
 mod survey;
 mod transact;
 mod verify;
+mod whole;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};

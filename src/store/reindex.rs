@@ -13,6 +13,7 @@ use super::head::{self, Head};
 use super::index::{self, Found, INDEX, Index, STAMP};
 use super::lock::{self, Held};
 use super::scan::{Limit, Place, Scan, segment_name};
+use super::whole::LONG;
 
 /// Bytes of log that are folded sooner than an index is made for them.
 pub(super) const WORTH: u64 = 64 * 1024;
@@ -61,6 +62,9 @@ impl Store {
         if !build || !worth {
             return view;
         }
+        if view.is_none() && self.log_bytes(end.0, end.1) >= LONG {
+            self.build_whole();
+        }
         self.build().or(view)
     }
 
@@ -91,7 +95,7 @@ impl Store {
         self.index.lock().ok()?.clone()
     }
 
-    fn keep_index(&self, index: Option<Arc<Index>>) {
+    pub(super) fn keep_index(&self, index: Option<Arc<Index>>) {
         if let Ok(mut kept) = self.index.lock() {
             *kept = index;
         }
@@ -117,7 +121,7 @@ impl Store {
         built
     }
 
-    fn lock_tried(&self, tries: u32) -> Option<Held> {
+    pub(super) fn lock_tried(&self, tries: u32) -> Option<Held> {
         for number in 0..tries {
             if number > 0 {
                 std::thread::sleep(PAUSE);
@@ -190,7 +194,7 @@ impl Store {
     }
 
     /// Bytes of the log before a point.
-    fn log_bytes(&self, segment: u32, offset: u64) -> u64 {
+    pub(super) fn log_bytes(&self, segment: u32, offset: u64) -> u64 {
         let size = |segment| self.log().ok()?.stat_of(&segment_name(segment)).ok()?;
         (1..segment).filter_map(size).map(|stat| stat.st_size as u64).sum::<u64>() + offset
     }
@@ -209,7 +213,7 @@ impl Store {
 
     /// Removes the indexes that were written longest ago, where there are many: each mount namespace, such as
     /// a sandbox has, leaves one.
-    fn prune_indexes(&self) {
+    pub(super) fn prune_indexes(&self) {
         let all = self.root().join(INDEX);
         let mut others = index::leftovers(self);
         others.retain(|path| path.parent() == Some(&all));

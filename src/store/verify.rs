@@ -215,7 +215,7 @@ impl<'a> Audit<'a> {
         self.seen.bytes += scan.last_line().len() as u64 + 1;
         self.seen.records += 1;
         if let Some(index) = &mut self.index {
-            index.record(self.store, record);
+            index.record(self.store, record, &scan.place);
         }
         for event in &record.events {
             self.cited.extend(cited(event));

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Rows that are looked at before it is looked how many pages are held: each may have brought in some dozens.
 const LOOKED: u32 = 32;
-/// Pages of files that may be held mapped, the program's own among them: 24 MiB where a page has 4 KiB.
-const HELD: u64 = 6 * 1024;
+/// Pages of files that may be held mapped, the program's own among them: 16 MiB where a page has 4 KiB.
+const HELD: u64 = 4 * 1024;
 
 /// Counts the rows that are looked at in the indexes of a folder.
 #[derive(Debug)]
