@@ -1,5 +1,5 @@
-//! The index beside a fold of its own, for verify: they must be equal where the index ends. What is folded goes
-//! out of memory into sorted runs, and is walked beside the index in the order of the keys. Reads only.
+//! The index beside a fold of its own, for verify: they must be equal where the index ends, and are walked
+//! beside each other in the order of the keys. Reads only.
 
 use std::io;
 

@@ -1,5 +1,5 @@
-//! Rows that verify puts out of memory: sorted runs in files without a name, newest over older, so that a fold
-//! of any length needs little memory and is walked in order in the end. Gone with the process; never an index.
+//! Rows that are put out of memory: sorted runs in files without a name, newest over older, so that a fold of
+//! any length needs little memory and is walked in order in the end. Gone with the process; never an index.
 
 use std::fs::File;
 use std::hash::Hasher;

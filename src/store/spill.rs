@@ -1,5 +1,5 @@
-//! A fold of any length in little memory: what was folded goes into sorted runs once it has become much, and is
-//! walked in the order of its keys in the end.
+//! A fold of any length in little memory: what was folded goes into sorted runs once it has become much, and
+//! is walked in the order of its keys in the end. Decides nothing about what comes of it.
 
 use std::io;
 use std::sync::Arc;

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Rows that are looked at before it is looked how many pages are held: each may have brought in some dozens.
-const LOOKED: u32 = 32;
-/// Pages of files that may be held mapped, the program's own among them: 16 MiB where a page has 4 KiB.
-const HELD: u64 = 4 * 1024;
+const LOOKED: u32 = 16;
+/// Pages of files that may be held mapped, the program's own among them: 9 MiB where a page has 4 KiB.
+const HELD: u64 = 2_304;
 
 /// Counts the rows that are looked at in the indexes of a folder.
 #[derive(Debug)]

@@ -26,7 +26,11 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_lookup_is_what_a_map_gives(batches in changes(), from in changes(), open in any::<(bool, bool)>()) {
+    fn every_lookup_is_what_a_map_gives(
+        batches in changes(),
+        from in changes(),
+        open in any::<(bool, bool)>(),
+    ) {
         let (mut runs, mut map) = (Runs::default(), BTreeMap::new());
         for batch in &batches {
             put_out(&mut runs, batch);
@@ -50,7 +54,8 @@ proptest! {
             let own = |(key, value): (&Vec<u8>, &Vec<u8>)| (key.clone(), value.clone());
             prop_assert_eq!(runs.first(low, high), map.range::<[u8], _>((low, high)).next().map(own));
             prop_assert_eq!(runs.last(low, high), map.range::<[u8], _>((low, high)).next_back().map(own));
-            prop_assert_eq!(runs.first(low, Bound::Unbounded), map.range::<[u8], _>((low, Bound::Unbounded)).next().map(own));
+            let high = Bound::Unbounded;
+            prop_assert_eq!(runs.first(low, high), map.range::<[u8], _>((low, high)).next().map(own));
         }
         let (mut walk, mut walked) = (runs.walk().unwrap(), Vec::<Change>::new());
         while let Some((key, value)) = walk.row() {

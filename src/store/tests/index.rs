@@ -32,7 +32,7 @@ fn turns() -> impl Strategy<Value = Vec<Turn>> {
         8 => (any::<u8>(), 0..6u8, any::<bool>(), boot.clone())
             .prop_map(|(kind, id, keyed, boot)| Turn::Write { kind, id, keyed, boot }),
         3 => boot.clone().prop_map(|boot| Turn::Read { boot }),
-        2 => boot.prop_map(|boot| Turn::Whole { boot }),
+        1 => boot.prop_map(|boot| Turn::Whole { boot }),
         1 => Just(Turn::Delete),
         2 => (0..3u8, any::<u16>(), any::<bool>()).prop_map(|(file, at, cut)| Turn::Spoil { file, at, cut }),
         1 => any::<bool>().prop_map(|back| Turn::Aside { back }),

@@ -1,5 +1,5 @@
-//! An index that is made at one go: it holds what the log says, counts only when it is whole, and is in nobody's
-//! way.
+//! An index that is made at one go: it holds what the log says, counts only when it is whole, and is in
+//! nobody's way.
 
 use super::*;
 use crate::store::files::Folder;
