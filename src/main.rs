@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 use nf::cli::{Edge, env};
 use nf::model::hash::Hash;
@@ -29,15 +30,22 @@ fn moment() -> Moment {
     let wall = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .map_or(0, |passed| i64::try_from(passed.as_micros()).unwrap_or(i64::MAX));
+    let boottime = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let boottime_ms = (boottime.tv_sec as u64) * 1000 + (boottime.tv_nsec as u64) / 1_000_000;
+    let [machine, boot_id, namespace] = PLACE.get_or_init(place).clone();
+    Moment { wall: Time::from_micros(wall), machine, boot_id, namespace, boottime_ms }
+}
+
+/// Machine, boot and time namespace: they stay the same as long as the process lives.
+static PLACE: OnceLock<[String; 3]> = OnceLock::new();
+
+fn place() -> [String; 3] {
     let machine = std::fs::read("/etc/machine-id").unwrap_or_default();
     let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let namespace = std::fs::read_link("/proc/self/ns/time").unwrap_or_default();
-    let boottime = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    Moment {
-        wall: Time::from_micros(wall),
-        machine: Hash::of(&machine).hex()[..16].to_owned(),
-        boot_id: boot_id.trim().to_owned(),
-        namespace: namespace.to_string_lossy().into_owned(),
-        boottime_ms: (boottime.tv_sec as u64) * 1000 + (boottime.tv_nsec as u64) / 1_000_000,
-    }
+    [
+        Hash::of(&machine).hex()[..16].to_owned(),
+        boot_id.trim().to_owned(),
+        namespace.to_string_lossy().into_owned(),
+    ]
 }

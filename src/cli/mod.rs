@@ -145,14 +145,54 @@ fn root() -> clap::Command {
 }
 
 /// The command line that these arguments need. Where the first one names a command, the others are left out:
-/// giving every command its copy of the global flags takes longer than most commands do.
+/// making them all takes longer than most commands do.
 fn command_for(arguments: &[OsString]) -> clap::Command {
     let word = arguments.get(1).and_then(|word| word.to_str());
-    let mut all = Command::augment_subcommands(clap::Command::new("all"));
-    match word.and_then(|word| all.find_subcommand_mut(word)) {
-        Some(named) => root().subcommand(std::mem::take(named)),
+    match word.and_then(named) {
+        Some(named) => root().subcommand(named),
         None => command(),
     }
+}
+
+/// One command alone, as it stands among all. A word that is not here is looked for among all.
+fn named(word: &str) -> Option<clap::Command> {
+    fn alone<T: Args>(word: &'static str) -> clap::Command {
+        T::augment_args(clap::Command::new(word))
+    }
+    fn group<T: Subcommand>(word: &'static str) -> clap::Command {
+        let group = clap::Command::new(word).subcommand_required(true).arg_required_else_help(true);
+        T::augment_subcommands(group)
+    }
+    Some(match word {
+        "init" => alone::<init::Init>("init"),
+        "start" => alone::<start::Start>("start"),
+        "freeze" => alone::<freeze::Freeze>("freeze"),
+        "packet" => alone::<packet::Packet>("packet"),
+        "reply" => alone::<reply::ReplyCommand>("reply"),
+        "consume" => alone::<consume::Consume>("consume"),
+        "resume" => alone::<resume::ResumeCommand>("resume"),
+        "status" => alone::<status::StatusCommand>("status"),
+        "show" => alone::<show::Show>("show"),
+        "list" => alone::<list::List>("list"),
+        "log" => alone::<log::Log>("log"),
+        "validate" => alone::<validate::Validate>("validate"),
+        "verify" => alone::<doctor::Verify>("verify"),
+        "doctor" => alone::<doctor::Doctor>("doctor"),
+        "session" => group::<session::SessionCommand>("session"),
+        "run" => group::<session::RunCommand>("run"),
+        "checkpoint" => group::<checkpoint::CheckpointCommand>("checkpoint"),
+        "route" => alone::<route::RouteCommand>("route"),
+        "capability" => group::<capability::CapabilityCommand>("capability"),
+        "event" => group::<event::EventCommand>("event"),
+        "effect" => group::<effect::EffectCommand>("effect"),
+        "handoff" => group::<handoff::HandoffCommand>("handoff"),
+        "contract" => group::<contract::ContractCommand>("contract"),
+        "export" => alone::<carry::export::ExportCommand>("export"),
+        "import" => alone::<carry::import::ImportCommand>("import"),
+        "completions" => alone::<shell::Completions>("completions"),
+        "man" => alone::<shell::Man>("man"),
+        _ => return None,
+    })
 }
 
 /// Runs one command and gives the exit code of the process.
@@ -294,5 +334,16 @@ mod tests {
             let code = format!("\n{:>4}  ", kind.exit());
             assert!(EXIT_CODES.contains(&code), "{kind} exits {}", kind.exit());
         }
+    }
+
+    #[test]
+    fn a_command_made_alone_is_the_one_among_all() {
+        for among in command().get_subcommands().filter(|among| !among.is_hide_set()) {
+            let word = among.get_name();
+            let alone = named(word).unwrap_or_else(|| panic!("{word} is not in the table"));
+            let shown = |command: &clap::Command| format!("{:?}", command.clone().display_order(0));
+            assert_eq!(shown(&alone), shown(among), "{word}");
+        }
+        assert!(named("nothing").is_none());
     }
 }

@@ -25,7 +25,8 @@ pub fn base32(bytes: &[u8], length: usize) -> String {
 
 /// Whether a text is `length` characters of the alphabet.
 pub fn is_base32(text: &str, length: usize) -> bool {
-    text.len() == length && text.bytes().all(|byte| CROCKFORD.contains(&byte))
+    let of_alphabet = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'h' | b'j' | b'k' | b'm' | b'n' | b'p'..=b't' | b'v'..=b'z');
+    text.len() == length && text.bytes().all(of_alphabet)
 }
 
 /// Characters of an id after its letter.
@@ -62,7 +63,7 @@ macro_rules! ids {
 
             impl<'de> Deserialize<'de> for $name {
                 fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                    String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+                    super::text::deserialize(deserializer)
                 }
             }
         )+
@@ -177,7 +178,7 @@ pub fn word(text: &str) -> crate::error::Result<Name> {
 
 impl<'de> Deserialize<'de> for Name {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        super::text::deserialize(deserializer)
     }
 }
 
@@ -221,6 +222,15 @@ mod tests {
         assert_eq!(base32(&[0xff, 0xff, 0xff], 4), "zzzz");
         assert_eq!(base32(&[0b0000_1000, 0b0100_0000], 3), "110");
         assert_eq!(SessionId::from_bytes(&[0; 8]).as_str(), "s-000000000000");
+    }
+
+    #[test]
+    fn the_alphabet_is_what_ids_are_read_by() {
+        for byte in 0..128u8 {
+            let text = char::from(byte).to_string();
+            assert_eq!(is_base32(&text, 1), CROCKFORD.contains(&byte), "{text:?}");
+        }
+        assert!(!is_base32("é", 2));
     }
 
     #[test]

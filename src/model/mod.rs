@@ -23,6 +23,7 @@ pub mod session;
 pub mod state;
 pub mod tables;
 mod tagged;
+mod text;
 pub mod time;
 pub mod witness;
 pub mod yaml;

@@ -1,6 +1,7 @@
 //! Files inside the store's folder: opened relative to a folder that is held open, never through a
 //! symbolic link, and only where owner and mode are right. Knows no record and decides no protocol.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
@@ -97,13 +98,34 @@ impl Folder {
 
     /// Opens a folder inside, made and synced where it is missing (git keeps no empty folders).
     pub fn folder_made(&self, name: &str) -> Result<Self> {
-        if let Some(folder) = self.folder(name)? {
-            return Ok(folder);
+        let mut made = self.folders_made([name.to_owned()])?;
+        made.remove(name).ok_or_else(|| self.vanished(name))
+    }
+
+    /// Opens folders inside, by name; those that are missing are made, and synced once all are there.
+    pub fn folders_made(&self, names: impl IntoIterator<Item = String>) -> Result<BTreeMap<String, Self>> {
+        let (mut folders, mut missing) = (BTreeMap::new(), Vec::new());
+        for name in names {
+            match self.folder(&name)? {
+                Some(folder) => drop(folders.insert(name, folder)),
+                None => missing.push(name),
+            }
         }
-        self.make_folder(name)?;
-        self.sync()?;
-        let missing = || Error::new(Kind::Io, format!("{} vanished", self.member(name).display()));
-        self.folder(name)?.ok_or_else(missing)
+        for name in &missing {
+            self.make_folder(name)?;
+        }
+        if !missing.is_empty() {
+            self.sync()?;
+        }
+        for name in missing {
+            let folder = self.folder(&name)?.ok_or_else(|| self.vanished(&name))?;
+            folders.insert(name, folder);
+        }
+        Ok(folders)
+    }
+
+    fn vanished(&self, name: &str) -> Error {
+        Error::new(Kind::Io, format!("{} vanished", self.member(name).display()))
     }
 
     /// Makes a folder inside; one that exists is left as it is.
@@ -271,6 +293,11 @@ impl Folder {
         }
         names.sort();
         Ok(names)
+    }
+
+    /// Locks the folder itself for this process, as long as it is held open; false where another has it.
+    pub fn lock_alone(&self) -> bool {
+        rustix::fs::flock(&self.fd, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_ok()
     }
 
     /// The file system's magic number.

@@ -13,6 +13,8 @@ use crate::model::state::State;
 pub(super) struct Folded {
     pub state: State,
     pub place: Place,
+    /// Segment and offset up to which the index's rows lie below; `None` without an index.
+    pub rows: Option<(u32, u64)>,
     /// Whether head bore the point out; without a valid head nothing says what is durable.
     pub covered: bool,
     /// Whether a record of a newer format is among those folded.
@@ -67,7 +69,7 @@ impl Store {
     /// Nothing folded yet.
     pub(super) fn blank(&self) -> Folded {
         let place = Place::start(self.info_hash);
-        Folded { state: State::default(), place, covered: false, newer: false }
+        Folded { state: State::default(), place, rows: None, covered: false, newer: false }
     }
 
     /// Folds on, up to head. What changes meanwhile is read again before it is called damage.

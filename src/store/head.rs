@@ -113,7 +113,8 @@ impl Head {
             synced: field("synced")?.parse().ok()?,
         };
         // Only the one spelling counts, so that every changed bit shows.
-        (head.encode() == slot).then_some(head)
+        let spelled = check.trim_end_matches(' ') == hash.hex() && slot.len() == SLOT && head.text() == text;
+        spelled.then_some(head)
     }
 }
 

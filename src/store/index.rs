@@ -2,10 +2,12 @@
 //! time: whatever is wrong with it, the log is folded in memory instead. The only file that names `heed`, and
 //! the only one with an `unsafe` block. Never decides what is durable, and never makes a command fail.
 
+mod load;
 mod pages;
 mod raw;
 mod view;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -121,24 +123,25 @@ pub(super) fn open(store: &Store) -> Found {
     Found::None
 }
 
+/// Makes a file without a name beside the generations: room for a fold that is too large for memory.
+pub(super) fn scratch(store: &Store) -> Option<File> {
+    let home = store.folder.folder(INDEX).ok()??.folder(&name(store)?).ok()??;
+    let name = format!("fold-{}", rustix::process::getpid().as_raw_pid());
+    let file = home.create_fresh(&name, home.access.file()).ok()?;
+    home.unlink(&name).ok().map(|()| file)
+}
+
+/// The folder of this store's index, here and now, made where it is missing.
+pub(super) fn home_made(store: &Store) -> Option<Folder> {
+    store.folder.folder_made(INDEX).ok()?.folder_made(&name(store)?).ok()
+}
+
 /// Makes an empty index beside any that there is; it counts once it is written for the first time.
 pub(super) fn make(store: &Store) -> Option<Index> {
-    make_in(store, None)
-}
-
-/// Makes rows that never count: room for a fold that is too large for memory.
-pub(super) fn make_scratch(store: &Store) -> Option<Index> {
-    make_in(store, Some(format!("fold-{}", rustix::process::getpid().as_raw_pid())))
-}
-
-fn make_in(store: &Store, scratch: Option<String>) -> Option<Index> {
-    let home = store.folder.folder_made(INDEX).ok()?.folder_made(&name(store)?).ok()?;
+    let home = home_made(store)?;
     let used = home.names().ok()?.into_iter().filter_map(|name| name.parse::<u64>().ok()).max();
     let generation = used.unwrap_or(0) + 1;
-    if scratch.as_ref().is_some_and(|name| home.has(name).unwrap_or(true)) {
-        return None;
-    }
-    let folder = home.folder_made(&scratch.unwrap_or_else(|| generation.to_string())).ok()?;
+    let folder = home.folder_made(&generation.to_string()).ok()?;
     // LMDB writes to this file through memory: where the disk is full that would end the process, so its
     // bytes are taken now.
     let locks = folder.create_fresh(LOCKS, folder.access.file()).ok()?;
@@ -150,7 +153,7 @@ fn make_in(store: &Store, scratch: Option<String>) -> Option<Index> {
     Some(Index { home, folder, generation, env, rows })
 }
 
-/// The names beside one generation and the stamp: generations that count no more, and rows that verify used.
+/// The names beside one generation and the stamp: generations that count no more, and what verify left.
 fn others(home: &Folder, generation: u64) -> impl Iterator<Item = String> {
     let own = generation.to_string();
     home.names().unwrap_or_default().into_iter().filter(move |name| *name != own && name != STAMP)
@@ -232,7 +235,8 @@ impl Index {
     pub fn view(&self, store: &Store) -> Option<Folded> {
         let Raw { home, rows, txn, place, meta } = self.raw()?;
         let view = View::new(store, rows, txn, place.clone(), home)?;
-        Some(Folded { state: State::on(Arc::new(view), meta), place, covered: true, newer: false })
+        let rows = Some((place.segment, place.offset));
+        Some(Folded { state: State::on(Arc::new(view), meta), place, rows, covered: true, newer: false })
     }
 
     /// Writes what changed over a view, and up to where the rows cover the log now; `None` where it failed.
@@ -250,8 +254,7 @@ impl Index {
         self.stamp(Some(looks(&stat)))
     }
 
-    /// Writes the rows alone; for a scratch.
-    pub fn put(&self, folded: &Folded) -> Option<()> {
+    fn put(&self, folded: &Folded) -> Option<()> {
         let covered = serde_json::to_vec(&Covered::of(folded)).ok()?;
         let mut txn = self.env.write_txn().ok()?;
         let looked = Looked::new(self.home.path());

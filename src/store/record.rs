@@ -145,15 +145,17 @@ pub(super) enum Read {
 /// The hash does not fit the bytes; says how, as far as the line alone shows it.
 pub(super) fn read(line: &[u8], before: &Hash) -> std::result::Result<Read, Flaw> {
     let hash = sealed(line).ok_or_else(|| flaw(line))?;
-    let wire = serde_json::from_slice::<Wire<'_>>(line).ok();
+    // Looked at once as a whole, and not again in each of its strings.
+    let line = std::str::from_utf8(line).map_err(|_| Flaw::Bits)?;
+    let wire = serde_json::from_str::<Wire<'_>>(line).ok();
     if let Some(record) = wire.and_then(|wire| wire.record(before, hash)) {
         return Ok(Read::Record(Box::new(record)));
     }
-    if let Ok(record) = serde_json::from_slice::<Record>(line) {
+    if let Ok(record) = serde_json::from_str::<Record>(line) {
         return Ok(Read::Record(Box::new(record)));
     }
     // The bytes are as they were written: a newer program knew more events than this one.
-    let Envelope { v, seq, prev } = serde_json::from_slice(line).map_err(|_| Flaw::Bits)?;
+    let Envelope { v, seq, prev } = serde_json::from_str(line).map_err(|_| Flaw::Bits)?;
     Ok(Read::Newer { v, seq, prev, hash })
 }
 

@@ -1,4 +1,4 @@
-//! Beginning from the index, keeping it up, making it anew, and finding out whether it lies. Every holder of
+//! Beginning from the index, keeping it up, and making it anew. Every holder of
 //! the lock may write the index; a reader does so only where nobody else wants the lock.
 
 use std::path::PathBuf;
@@ -10,15 +10,18 @@ use super::append::Locked;
 use super::finding::{Finding, Severity};
 use super::fold::Folded;
 use super::head::{self, Head};
-use super::index::{self, Found, INDEX, Index, Raw, STAMP};
+use super::index::{self, Found, INDEX, Index, STAMP};
 use super::lock::{self, Held};
 use super::scan::{Limit, Place, Scan, segment_name};
-use crate::model::event::Record;
+use super::whole::LONG;
 
 /// Bytes of log that are folded sooner than an index is made for them.
 pub(super) const WORTH: u64 = 64 * 1024;
 /// Bytes of log that a reader folds sooner than it brings the index up.
 const BEHIND: u64 = 1024 * 1024;
+/// Bytes of log that a writer leaves beyond the rows for the next one: folding them again takes less than
+/// writing rows after each record would.
+const AHEAD: u64 = if cfg!(test) { 0 } else { 8 * 1024 };
 /// Bytes of log whose rows are written at once while an index is made, so that memory stays small and no
 /// writer waits long for the lock.
 const PIECE: u64 = if cfg!(test) { 4 * 1024 } else { 2 * 1024 * 1024 };
@@ -29,9 +32,6 @@ const TRIES: u32 = 20;
 
 /// Indexes of other boots, mounts, users and versions that are kept when one is made.
 const KEPT: usize = 7;
-
-/// Events that verify folds in memory before it puts the fold on disk.
-const HELD: usize = if cfg!(test) { 3 } else { 5_000 };
 
 impl Store {
     /// The index's rows with nothing folded over them, or nothing folded yet. `build` says whether an index
@@ -47,13 +47,13 @@ impl Store {
         let view = match self.index_opened() {
             Found::Unusable => return None,
             Found::None => None,
-            Found::Ready(index) => index.view(self).filter(|view| self.trusted(&view.place)),
+            Found::Ready(index) => index.view(self),
         };
         // Head is read after the rows: what is folded over them is what became durable meanwhile.
-        let end = head::read(&self.folder, &self.info.store_id)
-            .ok()?
-            .newest()
-            .map(|head| (head.segment, head.offset))?;
+        let slots = head::read(&self.folder, &self.info.store_id).ok()?;
+        let head = slots.newest()?;
+        let view = view.filter(|view| self.trusted_by(head, &view.place));
+        let end = (head.segment, head.offset);
         let (from, limit) = match &view {
             Some(view) => ((view.place.segment, view.place.offset), BEHIND),
             None => ((1, 0), self.index_worth),
@@ -62,19 +62,24 @@ impl Store {
         if !build || !worth {
             return view;
         }
+        if view.is_none() && self.log_bytes(end.0, end.1) >= LONG {
+            self.build_whole();
+        }
         self.build().or(view)
     }
 
     /// Whether a view is not beyond what is durable, and of this log.
-    fn trusted(&self, place: &Place) -> bool {
+    pub(super) fn trusted(&self, place: &Place) -> bool {
         let Ok(slots) = head::read(&self.folder, &self.info.store_id) else { return false };
-        let covered = slots.newest().is_some_and(|head| {
-            (place.segment, place.offset, place.seq) <= (head.segment, head.offset, head.seq)
-        });
+        slots.newest().is_some_and(|head| self.trusted_by(head, place))
+    }
+
+    fn trusted_by(&self, head: &Head, place: &Place) -> bool {
+        let covered = (place.segment, place.offset, place.seq) <= (head.segment, head.offset, head.seq);
         covered && self.bears_out(place)
     }
 
-    fn index_opened(&self) -> Found {
+    pub(super) fn index_opened(&self) -> Found {
         let Ok(mut kept) = self.index.lock() else { return Found::Unusable };
         if let Some(index) = kept.as_ref() {
             return Found::Ready(index.clone());
@@ -90,7 +95,7 @@ impl Store {
         self.index.lock().ok()?.clone()
     }
 
-    fn keep_index(&self, index: Option<Arc<Index>>) {
+    pub(super) fn keep_index(&self, index: Option<Arc<Index>>) {
         if let Ok(mut kept) = self.index.lock() {
             *kept = index;
         }
@@ -116,7 +121,7 @@ impl Store {
         built
     }
 
-    fn lock_tried(&self, tries: u32) -> Option<Held> {
+    pub(super) fn lock_tried(&self, tries: u32) -> Option<Held> {
         for number in 0..tries {
             if number > 0 {
                 std::thread::sleep(PAUSE);
@@ -189,7 +194,7 @@ impl Store {
     }
 
     /// Bytes of the log before a point.
-    fn log_bytes(&self, segment: u32, offset: u64) -> u64 {
+    pub(super) fn log_bytes(&self, segment: u32, offset: u64) -> u64 {
         let size = |segment| self.log().ok()?.stat_of(&segment_name(segment)).ok()?;
         (1..segment).filter_map(size).map(|stat| stat.st_size as u64).sum::<u64>() + offset
     }
@@ -208,7 +213,7 @@ impl Store {
 
     /// Removes the indexes that were written longest ago, where there are many: each mount namespace, such as
     /// a sandbox has, leaves one.
-    fn prune_indexes(&self) {
+    pub(super) fn prune_indexes(&self) {
         let all = self.root().join(INDEX);
         let mut others = index::leftovers(self);
         others.retain(|path| path.parent() == Some(&all));
@@ -246,9 +251,15 @@ impl Store {
 }
 
 impl Locked<'_> {
-    /// Writes what was folded over the index into it, once head covers it. A failure costs nothing but the
-    /// folding: the rows stay behind.
+    /// Writes what was folded over the index into it, once head covers it and enough has come together. A
+    /// failure costs nothing but the folding: the rows stay behind.
     pub fn index(&self, folded: &mut Folded) {
+        let near = |(segment, offset)| {
+            segment == folded.place.segment && folded.place.offset.saturating_sub(offset) < AHEAD
+        };
+        if folded.rows.is_some_and(near) {
+            return;
+        }
         let doubt = self.store.options.doubt.check().is_err();
         if doubt || !folded.covered || folded.newer || !folded.state.is_based() {
             return;
@@ -259,91 +270,5 @@ impl Locked<'_> {
         {
             *folded = view;
         }
-    }
-}
-
-/// The index beside a fold of its own, for verify: they must be equal where the index ends.
-pub(super) struct Compared {
-    index: Raw,
-    folded: Folded,
-    /// Events since the fold was last put out of memory.
-    held: usize,
-    scratch: Option<Arc<Index>>,
-    finding: Option<Finding>,
-}
-
-impl Compared {
-    /// The index as it stands, if it would be trusted. To be called before head is read.
-    pub fn new(store: &Store) -> Option<Self> {
-        store.options.boot.as_ref()?;
-        let Found::Ready(index) = store.index_opened() else { return None };
-        let index = index.raw().filter(|index| store.trusted(&index.place))?;
-        Some(Self { index, folded: store.blank(), held: 0, scratch: None, finding: None })
-    }
-
-    /// Takes the next record of the log.
-    pub fn record(&mut self, store: &Store, record: &Record) {
-        let end = &self.index.place;
-        if record.seq > end.seq {
-            return;
-        }
-        self.folded.state.apply(record);
-        self.held += record.events.len();
-        if record.seq == end.seq && record.hash == end.hash {
-            self.finding = self.difference();
-            self.folded = store.blank();
-        } else if self.held >= HELD {
-            self.held = 0;
-            self.put_out(store);
-        }
-    }
-
-    /// Puts the fold so far on disk, if there is room; else it stays in memory.
-    fn put_out(&mut self, store: &Store) -> Option<()> {
-        if self.scratch.is_none() {
-            self.scratch = index::make_scratch(store).map(Arc::new);
-        }
-        let scratch = self.scratch.as_ref()?;
-        scratch.put(&self.folded)?;
-        self.folded = scratch.view(store)?;
-        Some(())
-    }
-
-    /// What came of it.
-    pub fn finding(self) -> Option<Finding> {
-        drop(self.folded);
-        if let Some(scratch) = self.scratch.and_then(|scratch| Arc::try_unwrap(scratch).ok()) {
-            scratch.discard();
-        }
-        self.finding
-    }
-
-    fn difference(&self) -> Option<Finding> {
-        let (mut wrong, mut first) = (0u64, None::<Vec<u8>>);
-        let mut differs = |key: &[u8]| {
-            wrong += 1;
-            first.get_or_insert_with(|| key.to_vec());
-        };
-        let mut folded = self.folded.state.all_rows().peekable();
-        let whole = self.index.each(|key, value| {
-            while let Some((missing, _)) = folded.next_if(|(known, _)| known.as_ref() < key) {
-                differs(&missing);
-            }
-            match folded.next_if(|(known, _)| known.as_ref() == key) {
-                Some((_, known)) if value == Some(known.as_ref()) => {}
-                _ => differs(key),
-            }
-        });
-        folded.for_each(|(missing, _)| differs(&missing));
-        if *self.folded.state.meta() != self.index.meta || !whole {
-            differs(b"the counters");
-        }
-        let first = first?;
-        let what = format!(
-            "{wrong} row(s) of the index are not what the log says (first: {})",
-            String::from_utf8_lossy(&first).escape_debug()
-        );
-        let fix = "nf doctor --fix, or delete .novelforge/index: the next command makes it anew";
-        Some(Finding::new("index", Severity::Warning, what, fix))
     }
 }

@@ -1,8 +1,6 @@
 //! The one door: gather, lock, recover, decide, append one batch, make it durable, answer. The protocol
 //! and its order are the store contract's; what is decided is the caller's.
 
-use std::collections::BTreeSet;
-
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -15,7 +13,6 @@ use super::scan::Stop;
 use crate::error::{Body, Error, Kind, Result};
 use crate::model::decision::{Decision, Turn};
 use crate::model::event::Event;
-use crate::model::hash::Hash;
 use crate::model::state::State;
 use crate::model::time::Source;
 
@@ -165,12 +162,7 @@ impl<F> Attempt<'_, F> {
         let entry = Entry { op: req, cmd: &request.cmd, events: &answer.events };
         let draft = locked.draft(folded, &entry, now.wall)?;
         store.no_foreign_mark(&answer.events)?;
-        let mut kept = BTreeSet::new();
-        for bytes in blobs {
-            if kept.insert(Hash::of(&bytes)) {
-                store.put_blob(&bytes)?;
-            }
-        }
+        store.put_blobs(blobs)?;
         if let Some((attempt, text)) = &decision.packet {
             store.keep_packet(attempt, text)?;
         }

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 
 use super::blob;
 use super::cites::cited;
+use super::compare::Compared;
 use super::damage::{Damage, Flaw};
 use super::files::{Folder, Want};
 use super::finding::{Finding, Severity};
 use super::head::Head;
 use super::recover::copy;
-use super::reindex::Compared;
 use super::scan::{Limit, Place, Scan, Stop, segment_name};
 use super::side::{mark_bytes, mark_name};
 use super::{Position, Store};
@@ -215,7 +215,7 @@ impl<'a> Audit<'a> {
         self.seen.bytes += scan.last_line().len() as u64 + 1;
         self.seen.records += 1;
         if let Some(index) = &mut self.index {
-            index.record(self.store, record);
+            index.record(self.store, record, &scan.place);
         }
         for event in &record.events {
             self.cited.extend(cited(event));

@@ -79,3 +79,61 @@ fn an_index_that_somebody_touched_is_made_anew_once() {
     let numbers = std::fs::read_dir(home()).expect("a folder").count();
     assert_eq!(numbers, 2, "one generation and the stamp");
 }
+
+#[test]
+fn rows_are_written_when_some_log_has_come_together_and_nothing_is_missed_meanwhile() {
+    let (project, _) = long();
+    project.nf(&["status"]).expect(0);
+    let index = project.at(".novelforge/index");
+    let home = std::fs::read_dir(&index).expect("a folder").next().expect("one").expect("it").path();
+    let mut stamps = std::collections::BTreeSet::new();
+    let steps = 60;
+    for number in 0..steps {
+        let cursor = format!("later-{number}");
+        project.nf(&["run", "step", "--cursor", &cursor, "-q"]).expect(0);
+        stamps.insert(std::fs::read(home.join("stamp")).expect("a stamp"));
+        let shown = project.nf(&["list", "run"]).expect(0).stdout;
+        assert!(shown.contains(&cursor), "{shown}");
+    }
+    assert!(stamps.len() > 1 && stamps.len() < steps / 4, "{} writings", stamps.len());
+    let verified = project.nf(&["verify"]).expect(0);
+    assert!(!verified.stdout.contains("index"), "{verified:?}");
+}
+
+#[test]
+fn the_index_of_a_long_log_is_made_at_one_go_whoever_else_comes() {
+    let project = Project::in_memory().furnished();
+    let payload = format!("{{\"text\":\"{}\"}}", "a".repeat(64 * 1000));
+    project.write("payload.json", &payload);
+    let mut number = 0;
+    while project.log().len() <= 8 << 20 {
+        number += 1;
+        let key = format!("ci/{number}");
+        project
+            .nf(&["event", "put", "ci.observed", "--key", &key, "--payload", "payload.json", "-q"])
+            .expect(0);
+    }
+    let index = project.at(".novelforge/index");
+    std::fs::remove_dir_all(&index).expect("removed");
+    // Readers, and writers among them.
+    let coming: Vec<_> = (0..6)
+        .map(|at| match at % 3 {
+            0 => project
+                .command(&["event", "put", "ci.observed", "--key", &format!("late/{at}"), "-q"])
+                .spawn(),
+            _ => project.command(&["list", "event", "--limit", "3", "-q"]).spawn(),
+        })
+        .collect();
+    for child in coming {
+        assert!(child.expect("a process").wait().expect("an end").success());
+    }
+    let home = std::fs::read_dir(&index).expect("a folder").next().expect("one").expect("it").path();
+    let mut names: Vec<_> = std::fs::read_dir(&home)
+        .expect("a folder")
+        .map(|entry| entry.expect("it").file_name().into_string().expect("a name"))
+        .collect();
+    names.sort();
+    assert_eq!(names, ["1", "stamp"], "it was made once");
+    project.nf(&["verify"]).expect(0);
+    assert_eq!(project.nf(&["list", "event", "--limit", "1000", "--json"]).expect(0).json()["ok"], true);
+}

@@ -149,3 +149,125 @@ fn circles_and_large_schemas_come_to_an_end() {
     let refused = compile_check(&json!({"patternProperties": names})).unwrap_err();
     assert!(refused.message.contains("256 regular expressions"), "{refused:?}");
 }
+
+/// Every word that may be plain, with values of all shapes.
+fn plain_or_not() -> Vec<Value> {
+    let words = [
+        "items",
+        "additionalProperties",
+        "contains",
+        "propertyNames",
+        "not",
+        "if",
+        "then",
+        "else",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+        "properties",
+        "$defs",
+        "dependentSchemas",
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "prefixItems",
+        "type",
+        "required",
+        "enum",
+        "examples",
+        "const",
+        "default",
+        "title",
+        "description",
+        "$comment",
+        "format",
+        "pattern",
+        "deprecated",
+        "readOnly",
+        "writeOnly",
+        "uniqueItems",
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "multipleOf",
+        "minLength",
+        "maxLength",
+        "minItems",
+        "maxItems",
+        "minProperties",
+        "maxProperties",
+        "minContains",
+        "maxContains",
+        "$ref",
+        "$schema",
+        "$id",
+        "$anchor",
+        "$dynamicRef",
+        "$dynamicAnchor",
+        "$vocabulary",
+        "patternProperties",
+        "dependentRequired",
+        "contentSchema",
+        "dependencies",
+        "definitions",
+        "unheard",
+    ];
+    let values = [
+        json!(null),
+        json!(true),
+        json!(0),
+        json!(3),
+        json!(-1),
+        json!(1.0),
+        json!(0.5),
+        json!(1e300),
+        json!(""),
+        json!("string"),
+        json!("^[a-z]+$"),
+        json!("#/$defs/a"),
+        json!("#/%zz"),
+        json!("integer"),
+        json!(DRAFT),
+        json!([]),
+        json!(["string"]),
+        json!(["string", "string"]),
+        json!(["string", 1]),
+        json!([1]),
+        json!([[]]),
+        json!([true]),
+        json!([{}]),
+        json!([{"type": "string"}]),
+        json!({}),
+        json!({"type": "array"}),
+        json!({"a": true}),
+        json!({"a": {"minLength": 1}}),
+        json!({"a": 1}),
+        json!({"a": ["b"]}),
+        json!({"a": {}}),
+    ];
+    words.iter().flat_map(|word| values.iter().map(move |value| json!({*word: value}))).collect()
+}
+
+#[test]
+fn what_is_plainly_a_schema_is_one_by_the_meta_schema() {
+    let (plain, others): (Vec<_>, Vec<_>) = plain_or_not().into_iter().partition(plain::is_plain);
+    assert!(plain.len() > 200, "{}", plain.len());
+    for wrong in [json!({"minLength": -1}), json!({"required": ["a", "a"]}), json!({"properties": {"a": 1}})]
+    {
+        assert!(!plain::is_plain(&wrong) && compile_check(&wrong).is_err(), "{wrong}");
+    }
+    assert!(others.len() > plain.len());
+    // All at once, since the meta-schema takes long: where one were no schema, the whole would be none.
+    let whole = json!({"$defs": {"a": true}, "allOf": plain});
+    assert!(plain::is_plain(&whole));
+    compile(ADDRESS, &whole, &|_| None).unwrap();
+    assert_eq!(compile_check(&whole), Ok(()));
+}
+
+#[test]
+fn a_plain_schema_that_leads_nowhere_is_refused_with_its_place() {
+    let nowhere = compile_check(&json!({"properties": {"a": {"$ref": "#/$defs/b"}}})).unwrap_err();
+    assert_eq!(nowhere.pointer, "/properties/a/$ref");
+    let pattern = compile_check(&json!({"items": {"pattern": "("}})).unwrap_err();
+    assert_eq!(pattern.pointer, "/items/pattern");
+}

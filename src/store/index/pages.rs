@@ -4,8 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Rows that are looked at before their pages are let go of: each may have brought in sixteen of them.
-const LOOKED: u32 = 256;
+/// Rows that are looked at before it is looked how many pages are held: each may have brought in some dozens.
+const LOOKED: u32 = 16;
+/// Pages of files that may be held mapped, the program's own among them: 9 MiB where a page has 4 KiB.
+const HELD: u64 = 2_304;
 
 /// Counts the rows that are looked at in the indexes of a folder.
 #[derive(Debug)]
@@ -20,12 +22,18 @@ impl Looked {
         Self { folder: folder.to_owned(), rows: AtomicU32::new(0) }
     }
 
-    /// One more; lets go of all pages where it was time.
+    /// One more; lets go of all pages where they have become many.
     pub fn one(&self) {
-        if self.rows.fetch_add(1, Ordering::Relaxed) % LOOKED == LOOKED - 1 {
+        let due = self.rows.fetch_add(1, Ordering::Relaxed) % LOOKED == LOOKED - 1;
+        if due && held().is_some_and(|pages| pages > HELD) {
             let_go(&self.folder);
         }
     }
+}
+
+/// Pages of files that this process holds; `None` where nothing says so.
+fn held() -> Option<u64> {
+    std::fs::read_to_string("/proc/self/statm").ok()?.split(' ').nth(2)?.parse().ok()
 }
 
 /// Lets go of every page of a file in `folder`, or below it, that this process has mapped. They stay where

@@ -13,6 +13,8 @@ enum Turn {
     Write { kind: u8, id: u8, keyed: bool, boot: u8 },
     /// A look, with the index of a boot.
     Read { boot: u8 },
+    /// The index of a boot is made at one go, where none counts.
+    Whole { boot: u8 },
     /// All indexes are deleted.
     Delete,
     /// A byte of a file of the index is changed, or the file cut there.
@@ -30,7 +32,8 @@ fn turns() -> impl Strategy<Value = Vec<Turn>> {
     let turn = prop_oneof![
         8 => (any::<u8>(), 0..6u8, any::<bool>(), boot.clone())
             .prop_map(|(kind, id, keyed, boot)| Turn::Write { kind, id, keyed, boot }),
-        3 => boot.prop_map(|boot| Turn::Read { boot }),
+        3 => boot.clone().prop_map(|boot| Turn::Read { boot }),
+        1 => boot.prop_map(|boot| Turn::Whole { boot }),
         1 => Just(Turn::Delete),
         2 => (0..3u8, any::<u16>(), any::<bool>()).prop_map(|(file, at, cut)| Turn::Spoil { file, at, cut }),
         1 => any::<bool>().prop_map(|back| Turn::Aside { back }),
@@ -122,6 +125,7 @@ fn apply(home: &Home, turn: &Turn, number: usize, old_head: &mut Vec<u8>) {
             let _ = record(&store, &source(), &request, events(*kind, *id));
         }
         Turn::Read { boot } => drop(home.indexed(&format!("boot-{boot}")).read().unwrap()),
+        Turn::Whole { boot } => drop(home.indexed(&format!("boot-{boot}")).build_whole()),
         Turn::Delete => drop(std::fs::remove_dir_all(home.path("index"))),
         Turn::Spoil { file, at, cut } => spoil(home, *file, *at, *cut),
         Turn::Aside { back: false } if home.path("index").exists() => copy_over(&home.path("index"), &aside),

@@ -11,6 +11,7 @@ mod looking;
 mod pieces;
 mod protocol;
 mod turning;
+mod whole;
 
 use std::path::{Path, PathBuf};
 
