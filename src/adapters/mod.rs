@@ -2,6 +2,7 @@
 //! nothing that a store holds ever names what is run.
 
 pub mod ask;
+pub mod flags;
 pub mod http;
 pub mod place;
 pub mod probe;

@@ -24,4 +24,5 @@ pub mod tables;
 mod tagged;
 pub mod time;
 pub mod witness;
+pub mod worker;
 pub mod yaml;

@@ -253,7 +253,7 @@ fn broken_responses_are_failures_and_no_answers() {
         (format!("{head}\r\n{half}"), "bad_response"),
         (format!("{head}content-length: {length}\r\n\r\n{half}"), "connection_lost"),
         (format!("{head}transfer-encoding: chunked\r\n\r\n{chunk}"), "connection_lost"),
-        (format!("{head}transfer-encoding: chunked\r\n\r\nzz\r\n"), "connection_lost"),
+        (format!("{head}transfer-encoding: chunked\r\n\r\nzz\r\n"), "bad_response"),
         (format!("{head}content-len"), "connection_lost"),
         (String::new(), "connection_lost"),
         (format!("{head}x: {}\r\n\r\n", "y".repeat(200_000)), "bad_response"),

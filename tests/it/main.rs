@@ -52,3 +52,4 @@ mod suites;
 mod tasks;
 mod tidy;
 mod verify;
+mod workers;
