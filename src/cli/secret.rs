@@ -14,12 +14,16 @@ use crate::model::state::State;
 pub fn none_in(state: &State, events: &[Event], op: Option<&Name>) -> Result<()> {
     let mut text = serde_json::to_string(events).unwrap_or_default();
     text.extend(op.map(|op| format!(" {op}")));
-    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| is_base32(word, NONCE_LENGTH));
-    let mut known = words.filter(|word| state.attempt_of_nonce(&Hash::of(word.as_bytes())).is_some());
-    match known.next() {
-        Some(_) => Err(Error::new(Kind::NotBlind, "the record would hold the nonce of a packet")
-            .because("it stands in a name or a text that was given")
-            .fix("give the command without it; --nonce and NF_NONCE are where it belongs")),
-        None => Ok(()),
+    if !has_nonce(state, &text) {
+        return Ok(());
     }
+    Err(Error::new(Kind::NotBlind, "the record would hold the nonce of a packet")
+        .because("it stands in a name or a text that was given")
+        .fix("give the command without it; --nonce and NF_NONCE are where it belongs"))
+}
+
+/// Whether a text holds the nonce of an attempt of this store.
+pub fn has_nonce(state: &State, text: &str) -> bool {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| is_base32(word, NONCE_LENGTH));
+    words.into_iter().any(|word| state.attempt_of_nonce(&Hash::of(word.as_bytes())).is_some())
 }

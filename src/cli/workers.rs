@@ -151,7 +151,7 @@ pub fn settings(ctx: &Context) -> Result<Settings> {
 fn read(path: &Path, bytes: &[u8]) -> Result<Settings> {
     let what = path.display().to_string();
     let mut settings = Settings { path: path.to_owned(), ..Settings::default() };
-    if bytes.iter().all(u8::is_ascii_whitespace) {
+    if yaml::is_blank(bytes) {
         return Ok(settings);
     }
     let value = yaml::parse(bytes).map_err(|fault| fault.into_error(&what))?;

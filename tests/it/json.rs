@@ -72,6 +72,11 @@ fn daily() -> Documents {
     let payload = format!("{{\"log\": \"{}\"}}", "x".repeat(300));
     let event = documents.run(0, &put, &payload)["data"]["event"].as_str().expect("an id").to_owned();
     documents.run(0, &put, &payload);
+    documents.run(
+        0,
+        &["event", "import", "github", "-", "--name", "workflow_run", "--delivery", "d"],
+        crate::github::WORKFLOW,
+    );
     documents.run(0, &["consume", &event, "--as", "desk"], "");
     documents.run(0, &["consume", &event, "--as", "desk"], "");
     documents.project.write("new.md", "new\n");

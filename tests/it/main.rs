@@ -23,6 +23,7 @@ mod following;
 mod forms;
 mod freezing;
 mod gates;
+mod github;
 mod handoffs;
 mod harness;
 mod hostile;

@@ -24,7 +24,8 @@ pub fn asked(headers: &HeaderMap) -> Option<Duration> {
 
 /// The seconds of an HTTP date in the one form that is still to be sent.
 fn seconds(date: &str) -> Option<i64> {
-    let parsed = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(date).ok()?;
+    let parsed =
+        jiff::fmt::rfc2822::DateTimeParser::new().relaxed_weekday(true).parse_timestamp(date).ok()?;
     Some(parsed.as_second())
 }
 

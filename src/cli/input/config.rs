@@ -30,7 +30,7 @@ pub fn config(store: &Store) -> Result<Declared> {
 
 fn read(store: &Store) -> Result<Declared> {
     let Some(bytes) = store.config()? else { return Ok(Declared::default()) };
-    if bytes.iter().all(u8::is_ascii_whitespace) {
+    if yaml::is_blank(&bytes) {
         return Ok(Declared::default());
     }
     let value = yaml::parse(&bytes).map_err(|fault| fault.into_error("config.yaml"))?;
