@@ -1,5 +1,5 @@
-//! The options that the adapters of local agents pass, and the help in which each must be listed: what a version
-//! does not list is not passed silently, and the way is not there. Runs nothing.
+//! The options that the adapters of local agents pass, and the help in which each must be listed: what a
+//! version does not list is not passed silently, and the way is not there. Runs nothing.
 
 /// What is asked for help, and what must stand in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

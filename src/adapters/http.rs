@@ -1,7 +1,7 @@
-//! Endpoints: one call for one answer, in the words of the two dialects that providers and local servers speak.
-//! Owns what is said to an endpoint and how its silence, refusals and failures are called. Follows no redirect,
-//! retries nothing, reads no verdict, and lets no key into a witness or an error (semantic-execution contract,
-//! 02, 05 and 12).
+//! Endpoints: one call for one answer, in the words of the two dialects that providers and local servers
+//! speak. Owns what is said to an endpoint and how its silence, refusals and failures are called. Follows no
+//! redirect, retries nothing, reads no verdict, and lets no key into a witness or an error
+//! (semantic-execution contract, 02, 05 and 12).
 
 #[cfg(not(feature = "http"))]
 use crate::adapters::ask::Outcome;
@@ -51,8 +51,8 @@ pub struct Endpoint {
     pub address: Address,
     /// Whether plain HTTP may go to another machine.
     pub insecure: bool,
-    /// Tokens that an answer may have; none: what the endpoint itself allows, or [`MAX_TOKENS`] where the dialect
-    /// must say a number.
+    /// Tokens that an answer may have; none: what the endpoint itself allows, or [`MAX_TOKENS`] where the
+    /// dialect must say a number.
     pub max_tokens: Option<u64>,
 }
 

@@ -1,5 +1,5 @@
-//! The strict subset of JSON Schema that providers and agents take beside a packet. Says whether a schema is in
-//! it, and changes none: one that is not is left out, since the packet itself holds it, and intake judges.
+//! The strict subset of JSON Schema that providers and agents take beside a packet. Says whether a schema is
+//! in it, and changes none: one that is not is left out, since the packet itself holds it, and intake judges.
 
 use serde_json::Value;
 
@@ -27,8 +27,8 @@ const FOREIGN: &[&str] = &[
 /// Schemas that may stand in one another.
 const MAX_DEPTH: usize = 64;
 
-/// Why a schema is not in the strict subset, with its pointer; nothing where it is: an object at the top, every
-/// object closed, all its keys required.
+/// Why a schema is not in the strict subset, with its pointer; nothing where it is: an object at the top,
+/// every object closed, all its keys required.
 pub fn not_strict(schema: &Value) -> Option<String> {
     if schema.get("type") != Some(&Value::from("object")) {
         return Some("the top is no object".to_owned());
@@ -137,7 +137,8 @@ mod tests {
             (json!({"type": "object"}), "open, at the top"),
             (json!({"type": "object", "additionalProperties": {"type": "string"}}), "open"),
             (
-                json!({"type": "object", "additionalProperties": false, "properties": {"a": {"type": "null"}}}),
+                json!({"type": "object", "additionalProperties": false,
+                    "properties": {"a": {"type": "null"}}}),
                 "a is not required",
             ),
             (inside(json!({"type": "object"})), "open, at /properties/a"),

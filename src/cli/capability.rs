@@ -1,5 +1,5 @@
-//! `capability declare|probe`: what somebody says of a way to have a question answered, and whether it is there.
-//! A store never names what is looked at: the command line and the user's own settings do.
+//! `capability declare|probe`: what somebody says of a way to have a question answered, and whether it is
+//! there. A store never names what is looked at: the command line and the user's own settings do.
 
 use std::cell::OnceCell;
 
@@ -31,11 +31,11 @@ pub enum CapabilityCommand {
     /// Record whether a worker of your settings, or a program, is there; it counts for 24 hours
     #[command(
         long_about = "Record whether a worker of your settings, or a program, is there; it counts for 24 \
-        hours.\n\nWithout a program NAME is a worker of workers.yaml. A program is asked for its version, an agent \
-        also for its help, in which every option that its adapter passes must be listed; an endpoint is asked for \
-        its models. No model answers, and no text of the store leaves.\n\nA probe proves that what it looked at is \
-        there, and nothing else. What it cannot see is as the settings or the other options state it, and else the \
-        least: what nobody stated makes no route eligible."
+        hours.\n\nWithout a program NAME is a worker of workers.yaml. A program is asked for its version, an \
+        agent also for its help, in which every option that its adapter passes must be listed; an endpoint \
+        is asked for its models; a command of your own is only looked for. No model answers, and no text of \
+        the store leaves.\n\nA probe proves that what it looked at is there, and nothing else. What it \
+        cannot see is as the settings or the other options state it, and else the least: what nobody stated makes no route eligible."
     )]
     #[command(after_help = "Examples:\n  nf capability probe house-model --permission-class evaluation    \
         a worker of workers.yaml\n  nf capability probe codex --family local_agent --executes-model true \

@@ -1,5 +1,6 @@
-//! `event put` and `event import` record what came in from outside, once for each of the sender's keys. What an event names is
-//! given by the flags of the command alone: an environment says who acts, never what a sender meant.
+//! `event put` and `event import` record what came in from outside, once for each of the sender's keys. What
+//! an event names is given by the flags of the command alone: an environment says who acts, never what a
+//! sender meant.
 
 use std::path::Path;
 
@@ -34,14 +35,13 @@ pub enum EventCommand {
     )]
     Put(Put),
     /// Record a delivery of another service, once; an answer in it is bound
-    #[command(
-        after_help = "Examples:\n  nf event import github body.json --name workflow_run --delivery \"$ID\" \\\n    \
+    #[command(after_help = "Examples:\n  nf event import github body.json --name workflow_run \
+        --delivery \"$ID\" \\\n    \
         --signature \"$SIGNATURE\" --secret-env WEBHOOK_SECRET\n  \
         nf event import github - --name issue_comment --delivery \"$ID\"\n\n\
-        repository_dispatch: client_payload.nf names the type; resource, session, run and handoff in it are\n\
-        references. workflow_run completed: ci.observed. issue_comment: feedback.observed, or the answer to a\n\
-        packet, which only accounts of github.actors in workers.yaml may give."
-    )]
+        repository_dispatch: client_payload.nf names the type; resource, session, run and handoff in\n\
+        it are references. workflow_run completed: ci.observed. issue_comment: feedback.observed, or the\n\
+        answer to a packet, which only accounts of github.actors in workers.yaml may give.")]
     Import(github::Import),
 }
 
@@ -101,6 +101,11 @@ impl Report for PutReport {
     fn next(&self) -> Option<String> {
         Some(next(&self.0))
     }
+}
+
+/// A long payload stands in a blob, where the look at the record does not reach.
+fn no_nonce(state: &State, payload: Option<&Value>) -> Result<()> {
+    payload.map_or(Ok(()), |payload| super::secret::none_in_text(state, &payload.to_string()))
 }
 
 /// What a person is told of a delivery.
@@ -195,6 +200,7 @@ impl Put {
         payload: &Option<Value>,
     ) -> Result<Decision<Received>> {
         let state: &State = turn.state;
+        no_nonce(state, payload.as_ref())?;
         let held = match state.event_of_key(&self.key) {
             Some(event) => Some((event.clone(), load::payload(&opened.store, &event)?)),
             None => None,

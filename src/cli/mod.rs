@@ -64,8 +64,8 @@ pub struct Edge {
     pub source: Source,
     /// The user's config folder of this program, where the platform has one.
     pub config: Box<dyn Fn() -> Option<PathBuf>>,
-    /// A variable that the user's settings or a flag name: a key or a webhook's secret. It is looked up where it
-    /// is used, and kept nowhere.
+    /// A variable that the user's settings or a flag name: a key or a webhook's secret. It is looked up where
+    /// it is used, and kept nowhere.
     pub secret: Secret,
 }
 

@@ -14,7 +14,15 @@ use crate::model::state::State;
 pub fn none_in(state: &State, events: &[Event], op: Option<&Name>) -> Result<()> {
     let mut text = serde_json::to_string(events).unwrap_or_default();
     text.extend(op.map(|op| format!(" {op}")));
-    if !has_nonce(state, &text) {
+    none_in_text(state, &text)
+}
+
+/// Refuses a text that is kept, in a record or beside it, and holds the nonce of an attempt of this store.
+///
+/// # Errors
+/// `not_blind`.
+pub fn none_in_text(state: &State, text: &str) -> Result<()> {
+    if !has_nonce(state, text) {
         return Ok(());
     }
     Err(Error::new(Kind::NotBlind, "the record would hold the nonce of a packet")

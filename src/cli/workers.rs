@@ -1,6 +1,7 @@
-//! The user's own settings of workers: which programs and endpoints may answer, and whose comments count. They
-//! stand in `workers.yaml` of the user's config folder and never in a store, so that a store that somebody
-//! copied can name nothing that is run or called. Keys stand in variables that are named here, never here.
+//! The user's own settings of workers: which programs and endpoints may answer, and whose comments count.
+//! They stand in `workers.yaml` of the user's config folder and never in a store, so that a store that
+//! somebody copied can name nothing that is run or called. Keys stand in variables that are named here, never
+//! here.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

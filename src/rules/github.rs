@@ -241,14 +241,15 @@ mod tests {
     fn each_delivery_becomes_the_event_that_it_is() {
         let sender = json!({"login": "jane"});
         let dispatch = json!({"action": "go", "sender": sender, "repository": {"full_name": "a/b"},
-            "client_payload": {"nf": "ci.observed", "resource": "novel/pride", "run": "r-1234", "green": true}});
+            "client_payload": {"nf": "ci.observed", "resource": "novel/pride", "run": "r-1234",
+                "green": true}});
         let told = read_one("repository_dispatch", &dispatch).unwrap().unwrap();
         assert_eq!((told.kind.as_str(), told.actor.as_deref()), ("ci.observed", Some("jane")));
         assert_eq!(Value::from(told.references), json!({"resource": "novel/pride", "run": "r-1234"}));
         assert_eq!(told.payload["client_payload"], json!({"green": true}));
         assert_eq!(told.payload["repository"], "a/b");
-        let run = json!({"action": "completed", "workflow_run": {"id": 7, "name": "build", "conclusion": "failure",
-            "head_sha": "abc", "html_url": "https://example.org/7", "logs": "long"}});
+        let run = json!({"action": "completed", "workflow_run": {"id": 7, "name": "build",
+            "conclusion": "failure", "head_sha": "abc", "html_url": "https://example.org/7", "logs": "long"}});
         let told = read_one("workflow_run", &run).unwrap().unwrap();
         assert_eq!(
             (told.kind.as_str(), told.reference.as_deref()),

@@ -84,7 +84,7 @@ pub fn names_nothing(error: Error) -> Error {
     }
     error
         .because("a store names no program, no host and no key: whoever copies it must not run what it says")
-        .fix("put workers into workers.yaml of your own config folder (docs/adapters.md), or --, on a command line")
+        .fix("put workers into workers.yaml of your own config folder; docs/adapters.md tells how")
 }
 
 /// The candidate that is most like a word, if any is near enough to be meant.

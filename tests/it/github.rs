@@ -1,5 +1,5 @@
-//! Deliveries of GitHub through the binary: one event each, once; a comment of somebody who is named may answer a
-//! packet, and nobody else's.
+//! Deliveries of GitHub through the binary: one event each, once; a comment of somebody who is named may
+//! answer a packet, and nobody else's.
 
 use serde_json::{Value, json};
 
@@ -41,10 +41,13 @@ fn each_delivery_is_one_event_once() {
         (&json!("ci.observed"), &json!("new"))
     );
     let event = first["received"]["event"].as_str().expect("an id");
-    let shown = done(&project, &["show", event])["object"].clone();
-    assert_eq!(shown["key"], "github/d-1");
-    assert_eq!(shown["source"]["actor"], "jane");
-    assert_eq!((&shown["source"]["kind"], &shown["source"]["transport"]), (&json!("github"), &json!("d-1")));
+    let object = done(&project, &["show", event])["object"].clone();
+    assert_eq!(object["key"], "github/d-1");
+    assert_eq!(object["source"]["actor"], "jane");
+    assert_eq!(
+        (&object["source"]["kind"], &object["source"]["transport"]),
+        (&json!("github"), &json!("d-1"))
+    );
     let before = project.log();
     let again = done_with(&project, &import("workflow_run", "d-1", &[]), WORKFLOW.as_bytes());
     assert_eq!(
@@ -64,9 +67,11 @@ fn each_delivery_is_one_event_once() {
     .to_string();
     let told = done_with(&project, &import("repository_dispatch", "d-2", &[]), dispatch.as_bytes());
     assert_eq!(told["received"]["scope"], "request");
-    let said = events_of(&project, "event.received").pop().expect("an event");
-    assert_eq!(said["event"]["session"], session.as_str());
-    assert_eq!(said["event"]["payload"]["client_payload"]["note"], "three sources are new");
+    assert_eq!(payload(&project, &told)["client_payload"]["note"], "three sources are new");
+    assert_eq!(
+        shown(&project, told["received"]["event"].as_str().expect("an id"), "/session"),
+        session.as_str()
+    );
     let named = dispatch.replace(&session, "s-zzzz");
     failed(&project, &import("repository_dispatch", "d-3", &[]), named.as_bytes(), 1, "unknown_id");
     // An event moves nothing.
@@ -83,6 +88,16 @@ fn each_delivery_is_one_event_once() {
 
 fn shown_state(project: &Project, handoff: &str) -> Value {
     shown(project, handoff, "/state")
+}
+
+/// What the event of a delivery carries, in place or in its blob.
+fn payload(project: &Project, told: &Value) -> Value {
+    let data = done(project, &["show", told["received"]["event"].as_str().expect("an id")]);
+    if data["payload"].is_object() {
+        data["payload"].clone()
+    } else {
+        data["object"]["payload"]["inline"].clone()
+    }
 }
 
 fn signature(secret: &str, body: &[u8]) -> String {
@@ -197,12 +212,17 @@ fn anybody_elses_answer_is_an_observation_and_its_nonce_is_not_kept() {
     assert!(!log.contains(&packet.nonce), "a nonce stands in no record");
     for (delivery, author) in [("d-9", "joe"), ("d-10", "jane")] {
         let body = comment(author, author, "I would read on.");
-        done_with(&project, &import("issue_comment", delivery, &[]), body.as_bytes());
-        let said = events_of(&project, "event.received").pop().expect("an event");
-        assert_eq!(
-            (&said["event"]["payload"]["text"], &said["event"]["payload"]["author"]),
-            (&json!("I would read on."), &json!(author))
-        );
+        let told = done_with(&project, &import("issue_comment", delivery, &[]), body.as_bytes());
+        let said = payload(&project, &told);
+        assert_eq!((&said["text"], &said["author"]), (&json!("I would read on."), &json!(author)));
+    }
+    // Nor is it kept where a program sends it, in the record or in a blob beside it.
+    for filler in ["", &"x".repeat(1000)] {
+        let sent = json!({"nf": "x.a", "filler": filler, "note": packet.nonce});
+        let body = json!({"client_payload": sent}).to_string();
+        failed(&project, &import("repository_dispatch", "d-20", &[]), body.as_bytes(), 3, "not_blind");
+        let put = ["event", "put", "x.a", "--key", "k", "--payload", "-"];
+        failed(&project, &put, sent.to_string().as_bytes(), 3, "not_blind");
     }
 }
 

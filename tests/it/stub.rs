@@ -1,4 +1,5 @@
-//! A server on this machine that answers as it is told: any bytes, any pace, any ending. Keeps what it was sent.
+//! A server on this machine that answers as it is told: any bytes, any pace, any ending. Keeps what it was
+//! sent.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

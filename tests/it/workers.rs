@@ -1,5 +1,5 @@
-//! The user's settings of workers through the binary: who may have written them, what doctor says, what a probe
-//! of a worker records, and how the seven families become and cease to be eligible.
+//! The user's settings of workers through the binary: who may have written them, what doctor says, what a
+//! probe of a worker records, and how the seven families become and cease to be eligible.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -208,9 +208,11 @@ fn an_endpoint_is_probed_for_its_models_and_a_key_is_kept_nowhere() {
 /// One worker for each family that needs evidence, in settings and by declaration.
 fn equipped() -> Project {
     let mut project = Project::new();
-    let text = "workers:\n  agent: {kind: command, command: reviewer, family: local_agent, isolate: true, cost: plan}\n  \
+    let text = "workers:\n  \
+        agent: {kind: command, command: reviewer, family: local_agent, isolate: true, cost: plan}\n  \
         provider: {kind: command, command: reviewer, family: provider_api, isolate: true}\n  \
-        model: {kind: command, command: reviewer, family: local_model, isolate: true, cost: free, model: m-1}\n  \
+        model: {kind: command, command: reviewer, family: local_model, isolate: true, cost: free, \
+        model: m-1}\n  \
         mcp: {kind: command, command: reviewer, family: mcp_worker, isolate: true, cost: plan}\n  \
         service: {kind: command, command: reviewer, isolate: true, cost: plan}\n";
     with_settings(&mut project, text);

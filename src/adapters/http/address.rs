@@ -16,8 +16,8 @@ pub struct Address {
 }
 
 impl Address {
-    /// Reads `http(s)://HOST[:PORT][/PATH]`, with or without `/v1` at its end. A user, a password, a query and
-    /// a fragment have no place in it: they are where keys leak.
+    /// Reads `http(s)://HOST[:PORT][/PATH]`, with or without `/v1` at its end. A user, a password, a query
+    /// and a fragment have no place in it: they are where keys leak.
     ///
     /// # Errors
     /// In words, what is wrong; never the address itself, which may hold a password.

@@ -1,5 +1,5 @@
-//! One request and its response over a connection of its own: within its limits, to the host that was named and
-//! no other, and ended at once when it is wanted no longer.
+//! One request and its response over a connection of its own: within its limits, to the host that was named
+//! and no other, and ended at once when it is wanted no longer.
 
 use std::io::Read;
 use std::sync::Arc;

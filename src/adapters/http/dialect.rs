@@ -129,8 +129,8 @@ fn anthropic(body: &Value, bytes: usize, witness: &mut Witness) -> Result<Vec<u8
     if text.trim().is_empty() { Err(empty()) } else { Ok(text.into_bytes()) }
 }
 
-/// A server that cuts what it reads says nothing of it but the count. A token has four bytes or so; one that has
-/// over eight on the average is a text that was not read to its end.
+/// A server that cuts what it reads says nothing of it but the count. A token has four bytes or so; one that
+/// has over eight on the average is a text that was not read to its end.
 fn read_whole(bytes: usize, witness: &mut Witness) -> Result<(), Failure> {
     match witness.tokens_in {
         Some(0) | None => {

@@ -17,8 +17,8 @@ const MAX_LIST: u64 = 4 * 1024 * 1024;
 /// A key that is shorter stands in any text by chance.
 const SHORTEST_KEY: usize = 8;
 
-/// Puts one packet to an endpoint, once, and gives the bytes of its answer or why there are none. The key goes
-/// into one header of one request and nowhere else.
+/// Puts one packet to an endpoint, once, and gives the bytes of its answer or why there are none. The key
+/// goes into one header of one request and nowhere else.
 pub fn ask(endpoint: &Endpoint, key: Option<&str>, ask: &Ask<'_>) -> Outcome {
     let mut witness = witness(endpoint, ask);
     let key = key.map(str::trim).filter(|key| !key.is_empty());

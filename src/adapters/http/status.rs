@@ -1,5 +1,5 @@
-//! What a status, and a call that failed, mean: whether the way itself is gone, whether another try may help, and
-//! how it is said without a word of what was sent, answered or kept secret.
+//! What a status, and a call that failed, mean: whether the way itself is gone, whether another try may help,
+//! and how it is said without a word of what was sent, answered or kept secret.
 
 use std::io::ErrorKind;
 
@@ -36,8 +36,8 @@ pub fn failure(response: &Response) -> Failure {
     failure
 }
 
-/// The provider's own word for what happened, such as `invalid_request_error`. Its sentences are left out: they
-/// repeat what was sent, and sometimes a part of the key.
+/// The provider's own word for what happened, such as `invalid_request_error`. Its sentences are left out:
+/// they repeat what was sent, and sometimes a part of the key.
 fn word(body: &[u8]) -> Option<String> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let known = |pointer: &str| body.pointer(pointer).and_then(Value::as_str);

@@ -7,8 +7,8 @@ use ureq::http::HeaderMap;
 /// The longest wait that is believed.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What `Retry-After` asks for: seconds, or a date against the response's own `Date`. None where it is not there
-/// or cannot be read; a date that has passed asks for nothing.
+/// What `Retry-After` asks for: seconds, or a date against the response's own `Date`. None where it is not
+/// there or cannot be read; a date that has passed asks for nothing.
 pub fn asked(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     let asked = text("retry-after")?;

@@ -1,5 +1,6 @@
-//! `event import github`: one delivery of GitHub becomes one typed event. An answer in a comment of somebody whom
-//! the user's settings name is bound on the way, in the same record; from anybody else it is an observation.
+//! `event import github`: one delivery of GitHub becomes one typed event. An answer in a comment of somebody
+//! whom the user's settings name is bound on the way, in the same record; from anybody else it is an
+//! observation.
 
 use std::path::PathBuf;
 
@@ -104,8 +105,8 @@ impl Import {
     /// Runs the command.
     ///
     /// # Errors
-    /// `bad_signature`, before anything else is looked at; those of the delivery, of intake and binding, and of
-    /// the store; `event_conflict` for another body under a delivery that is recorded.
+    /// `bad_signature`, before anything else is looked at; those of the delivery, of intake and binding, and
+    /// of the store; `event_conflict` for another body under a delivery that is recorded.
     pub fn run(self, ctx: &Context) -> Result<Done> {
         let bytes = file_or_stdin(ctx, Some(&self.file), MAX_BODY)?;
         self.check(ctx, &bytes)?;
@@ -239,6 +240,8 @@ impl Import {
             (None, true) => told.clone().with_text(),
             (None, false) => told.clone(),
         };
+        let payload = Value::from(told.payload);
+        super::no_nonce(state, Some(&payload))?;
         let names = |name: &str| text_of(&told.references, name);
         let resource = names("resource").map(str::parse::<Name>).transpose();
         let resource =
@@ -267,7 +270,7 @@ impl Import {
             },
             artifacts: Vec::new(),
             kind: told.kind,
-            payload: Some(told.payload.into()),
+            payload: Some(payload),
             held,
         })
     }

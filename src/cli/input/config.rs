@@ -1,5 +1,5 @@
-//! The store's `config.yaml`: bindings and preferences. It comes with a store that somebody may have copied, so
-//! it can name no program, no host and no key.
+//! The store's `config.yaml`: bindings and preferences. It comes with a store that somebody may have copied,
+//! so it can name no program, no host and no key.
 
 use super::split_pointer;
 use crate::error::Result;

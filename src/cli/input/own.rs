@@ -1,5 +1,5 @@
-//! The user's own settings files, outside every project and store: read only where nobody else can have written
-//! them, since they say which programs are run and which hosts are called.
+//! The user's own settings files, outside every project and store: read only where nobody else can have
+//! written them, since they say which programs are run and which hosts are called.
 
 use std::fs::File;
 use std::io::ErrorKind;
