@@ -35,7 +35,8 @@ pub enum CapabilityCommand {
         agent also for its help, in which every option that its adapter passes must be listed; an endpoint \
         is asked for its models; a command of your own is only looked for. No model answers, and no text of \
         the store leaves.\n\nA probe proves that what it looked at is there, and nothing else. What it \
-        cannot see is as the settings or the other options state it, and else the least: what nobody stated makes no route eligible."
+        cannot see is as the settings or the other options state it, and else the least: what nobody stated \
+        makes no route eligible."
     )]
     #[command(after_help = "Examples:\n  nf capability probe house-model --permission-class evaluation    \
         a worker of workers.yaml\n  nf capability probe codex --family local_agent --executes-model true \

@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(told.payload["client_payload"], json!({"green": true}));
         assert_eq!(told.payload["repository"], "a/b");
         let run = json!({"action": "completed", "workflow_run": {"id": 7, "name": "build",
-            "conclusion": "failure", "head_sha": "abc", "html_url": "https://example.org/7", "logs": "long"}});
+            "conclusion": "failure", "head_sha": "abc", "html_url": "https://example.org/7", "logs": "l"}});
         let told = read_one("workflow_run", &run).unwrap().unwrap();
         assert_eq!(
             (told.kind.as_str(), told.reference.as_deref()),
