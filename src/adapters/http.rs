@@ -111,3 +111,26 @@ impl Failure {
         Self { unavailable: false, reason, detail, retryable, retry_after: None }
     }
 }
+
+#[cfg(all(test, not(feature = "http")))]
+mod tests {
+    use super::*;
+    use crate::adapters::ask::Limits;
+    use std::sync::atomic::AtomicBool;
+    use std::time::Duration;
+
+    #[test]
+    fn without_the_feature_an_endpoint_is_not_there_and_that_is_said() {
+        let address = Address::parse("http://localhost:1").unwrap();
+        let (provider, dialect) = ("w".to_owned(), Dialect::Openai);
+        let endpoint = Endpoint { provider, dialect, address, insecure: false, max_tokens: None };
+        let second = Duration::from_secs(1);
+        let (limits, stop) = (Limits { wall: second, idle: second, bytes: 1 }, AtomicBool::new(false));
+        let asked = Ask { packet: "p", schema: None, model: None, limits, stop: &stop };
+        let failure = ask(&endpoint, None, &asked).answer.unwrap_err();
+        assert!(
+            failure.unavailable && failure.reason == "not_built" && failure.detail.contains("feature http")
+        );
+        assert_eq!(reach(&endpoint, None, second), Err(failure.detail));
+    }
+}

@@ -48,6 +48,7 @@ mod resume;
 mod routes;
 mod secrets;
 mod streams;
+#[cfg(feature = "http")]
 mod stub;
 mod suites;
 mod tasks;

@@ -89,6 +89,14 @@ impl Report for ImportReport {
     }
 }
 
+/// What came in.
+struct Body {
+    /// What it says.
+    told: Told,
+    /// BLAKE3 of all its bytes.
+    whole: Hash,
+}
+
 /// What was read before the lock.
 struct Facts {
     /// The answer, where the comment carries one that counts.
@@ -113,8 +121,8 @@ impl Import {
         let what = self.file.display();
         let body = model_json::parse(&bytes).map_err(|fault| fault.into_error(what))?;
         let whole = Hash::of(&bytes);
-        let told = match read(&self.name, &body, &whole)? {
-            Ok(told) => told,
+        let body = match read(&self.name, &body, &whole)? {
+            Ok(told) => Body { told, whole },
             Err(note) => {
                 let nothing = Imported { received: None, bound: None, note: Some(note) };
                 return Ok(Done::of(&ImportReport(nothing)));
@@ -130,8 +138,8 @@ impl Import {
         request.args["session"] = json!(ctx.global.session);
         let answer = opened.transact(
             &request,
-            |state| self.gather(ctx, &opened, state, &told, &settings),
-            |turn, facts: &Facts| self.decide(ctx, &opened, turn, facts, &told, &whole),
+            |state| self.gather(ctx, &opened, state, &body.told, &settings),
+            |turn, facts: &Facts| self.decide(ctx, &opened, turn, facts, &body),
         )?;
         Done::written(answer, ImportReport)
     }
@@ -189,11 +197,10 @@ impl Import {
         opened: &Opened,
         turn: &mut Turn<'_>,
         facts: &Facts,
-        told: &Told,
-        whole: &Hash,
+        body: &Body,
     ) -> Result<Decision<Imported>> {
-        let key = self.key()?;
-        let held = match turn.state.event_of_key(&key) {
+        let Body { told, whole } = body;
+        let held = match turn.state.event_of_key(&self.key()?) {
             Some(event) => Some((event.clone(), load::payload(&opened.store, &event)?)),
             None => None,
         };
@@ -204,7 +211,7 @@ impl Import {
             // The same bytes are the same delivery, whoever counts as an actor by now.
             return Ok(Decision::nothing(done(event::again(first), None)));
         }
-        let given = self.given(ctx, turn.state, facts, told, key, held)?;
+        let given = self.given(ctx, turn.state, facts, told, held)?;
         let told_event = event::put(turn, given)?;
         let received = match (&told_event.outcome, &facts.answer) {
             (Ok(received), Some(_)) if received.delivery == Delivery::New => received.clone(),
@@ -232,7 +239,6 @@ impl Import {
         state: &State,
         facts: &Facts,
         told: &Told,
-        key: Name,
         held: Option<(crate::model::external::ExternalEvent, Option<Value>)>,
     ) -> Result<Given> {
         let told = match (&facts.answer, facts.plain) {
@@ -251,7 +257,7 @@ impl Import {
             None => names("handoff"),
         };
         Ok(Given {
-            key,
+            key: self.key()?,
             resource: self.resource.clone().or(resource),
             session: ctx
                 .global
