@@ -112,7 +112,8 @@ impl Failure {
     }
 }
 
-#[cfg(all(test, not(feature = "http")))]
+#[cfg(test)]
+#[cfg(not(feature = "http"))]
 mod tests {
     use super::*;
     use crate::adapters::ask::Limits;

@@ -185,6 +185,12 @@ fn each_status_has_its_class_its_reason_and_its_wait() {
             assert_eq!(stub.requests().len(), 1, "an adapter tries nothing twice");
         }
     }
+    for word in ["exceed_context_size_error", "context_length_exceeded"] {
+        let body = json!({"error": {"code": 400, "type": word}}).to_string();
+        let stub = Stub::saying(response("400 Bad Request", "", &body));
+        let failure = failure(&put(&endpoint(Dialect::Openai, &stub.url()), None, LIMITS));
+        assert_eq!((failure.reason, failure.retryable), ("too_large", false), "{failure:?}");
+    }
     let date = "date: Tue, 01 Dec 2026 10:00:00 GMT\r\nretry-after: Tue, 01 Dec 2026 10:01:30 GMT\r\n";
     let stub = Stub::saying(response("503 Unavailable", date, "busy"));
     let failure = failure(&put(&endpoint(Dialect::Openai, &stub.url()), None, LIMITS));

@@ -15,6 +15,7 @@ const RUN: &[(&str, &str)] = &[
     ("daily-path.sh", "the_daily_path_ends_well"),
     ("fingerprint.py", "another_program_finds_the_same_fingerprints"),
     ("github-actions.yml", "a_runner_takes_a_packet_and_hands_a_result_back"),
+    ("live-model.sh", "a_live_model_is_served_where_that_is_asked_for"),
     ("make-example.sh", "the_example_store_is_what_its_script_makes"),
     ("manuscript/ch01-repaired.md", "the_daily_path_ends_well"),
     ("manuscript/ch01.md", "the_daily_path_ends_well"),
@@ -167,6 +168,16 @@ fn the_settings_of_the_examples_are_sound() {
     crate::workers::with_settings(&mut project, &blank(&settings));
     project.write(".novelforge/config.yaml", blank(&config));
     assert_eq!(crate::expect::done(&project, &["doctor"])["settings"], serde_json::json!([]));
+}
+
+/// What it does is tested in `live`, where a real model is asked for; that it can be run at all, always.
+#[test]
+fn a_live_model_is_served_where_that_is_asked_for() {
+    let mut check = Command::new("bash");
+    check.arg("-n").arg(repository("examples/live-model.sh"));
+    Ran::from(check.output().expect("bash")).expect(0);
+    let live = include_str!("live.rs");
+    assert_eq!(live.matches("examples/live-model.sh").count(), 2);
 }
 
 /// The workflow is sound, and its packet comes out of a secret as it went in.

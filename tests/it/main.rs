@@ -31,6 +31,7 @@ mod index;
 mod json;
 mod late;
 mod lifecycle;
+mod live;
 mod mended;
 mod morning;
 mod namespaces;

@@ -16,7 +16,9 @@ const MAX_WORD: usize = 48;
 /// The failure that a status other than 200 means.
 pub fn failure(response: &Response) -> Failure {
     let status = response.status;
-    let word = word(&response.body).map_or_else(String::new, |word| format!(" ({word})"));
+    let word = word(&response.body);
+    let full = word.as_ref().is_some_and(|word| word.contains("context"));
+    let word = word.map_or_else(String::new, |word| format!(" ({word})"));
     let said = |what: &str| format!("the endpoint answered {status}{word}: {what}");
     let mut failure = match status {
         401 => Failure::gone("unauthorized", said("the key is missing or not taken; see key_env")),
@@ -27,6 +29,8 @@ pub fn failure(response: &Response) -> Failure {
         429 => Failure::failed("quota", said("too many requests, or none left"), true),
         500.. => Failure::failed("server_error", said("it failed"), true),
         300..=399 => Failure::failed("redirect", said("redirects are not followed; see url"), false),
+        // What local servers and providers answer to a packet that is longer than the model's context.
+        400 if full => Failure::failed("too_large", said("the model's context is too small for it"), false),
         413 => Failure::failed("too_large", said("the packet is too large for it"), false),
         _ => Failure::failed("bad_request", said("it does not take the request; see model"), false),
     };
