@@ -61,6 +61,12 @@ fn settings_that_others_may_have_written_are_refused() {
         project.set("NF_CONFIG", folder);
         names(&refused(&project, &probe, 1, "foreign_store")["cause"], &["it lies in a store"]);
     }
+    std::fs::create_dir_all(project.at("piped")).expect("a folder");
+    chmod(&project.at("piped"), 0o700);
+    let pipe = std::process::Command::new("mkfifo").arg(project.at("piped/workers.yaml")).status();
+    assert!(pipe.expect("mkfifo").success());
+    project.set("NF_CONFIG", "piped");
+    names(&refused(&project, &probe, 1, "bad_input")["message"], &["no regular file"]);
     project.set("NF_CONFIG", "nowhere");
     names(&refused(&project, &probe, 2, "usage")["cause"], &["the settings name none"]);
     project.set("NF_CONFIG", "settings");

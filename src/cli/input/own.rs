@@ -1,9 +1,9 @@
 //! The user's own settings files, outside every project and store: read only where nobody else can have
 //! written them, since they say which programs are run and which hosts are called.
 
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use crate::error::{Error, Kind, Result};
@@ -17,7 +17,9 @@ use crate::model::yaml::SIZE_LIMIT;
 pub fn read(path: &Path) -> Result<Option<Vec<u8>>> {
     let shown = path.display();
     let failed = |error: &std::io::Error| Error::io(format!("reading {shown}"), error);
-    let file = match File::open(path) {
+    // A pipe in its place must not make every command wait.
+    let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
         Ok(file) => file,
         Err(error) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) => {
             return Ok(None);
