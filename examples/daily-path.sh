@@ -12,7 +12,7 @@ if [ -z "${NF:-}" ]; then
     NF=${CARGO_TARGET_DIR:-$here/../target}/debug/nf
 fi
 NF=$(realpath "$NF")
-unset NF_DIR NF_SESSION NF_RUN NF_NONCE NF_OP NF_NOW NF_BOOT NF_SEED
+unset NF_DIR NF_CONFIG NF_SESSION NF_RUN NF_NONCE NF_OP NF_NOW NF_BOOT NF_SEED
 
 project=$(mktemp -d)
 trap 'rm -rf "$project"' EXIT

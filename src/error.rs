@@ -233,6 +233,8 @@ kinds! {
     NotConsumable 3 "nf show ID explains why";
     /// A binding may not be replaced by this command.
     NotABinding 3 "bind a file of the project that can be read again";
+    /// The signature of a delivery is not that of its bytes.
+    BadSignature 3 "check that --secret-env names the webhook's secret and FILE holds the body byte for byte";
     /// This cannot be done with the effect as it stands.
     EffectRefused 3 "nf effect check KEY says how the effect stands";
     /// The same operation key with another request.

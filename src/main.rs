@@ -16,6 +16,8 @@ fn main() -> ExitCode {
         folder: std::env::current_dir().unwrap_or_default(),
         executable: std::env::current_exe().ok(),
         source: Source { moment: Box::new(moment), random: Box::new(|bytes| getrandom::fill(bytes).ok()) },
+        config: Box::new(config),
+        secret: Box::new(text_of),
     };
     ExitCode::from(nf::cli::run(edge))
 }
@@ -23,6 +25,12 @@ fn main() -> ExitCode {
 /// A variable's text; one that is not UTF-8 is taken as it can be read, so that it is refused by its rule.
 fn text_of(name: &str) -> Option<String> {
     std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
+}
+
+/// Where the platform keeps the user's settings of this program.
+fn config() -> Option<std::path::PathBuf> {
+    use etcetera::BaseStrategy;
+    etcetera::choose_base_strategy().ok().map(|strategy| strategy.config_dir().join("nf"))
 }
 
 /// One reading of all clocks of this machine.

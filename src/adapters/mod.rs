@@ -2,6 +2,9 @@
 //! nothing that a store holds ever names what is run.
 
 pub mod ask;
+pub mod flags;
+pub mod http;
 pub mod place;
 pub mod probe;
 pub mod process;
+pub mod strict;

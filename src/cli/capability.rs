@@ -1,5 +1,5 @@
-//! `capability declare|probe`: what somebody says of a way to have a question answered, and whether a program
-//! is there. A store never names what is run: the command line does.
+//! `capability declare|probe`: what somebody says of a way to have a question answered, and whether it is
+//! there. A store never names what is looked at: the command line and the user's own settings do.
 
 use std::cell::OnceCell;
 
@@ -8,15 +8,17 @@ use serde_json::json;
 
 use super::ctx::Context;
 use super::output::{Done, Report};
-use crate::adapters::probe;
 use crate::error::{Error, Kind, Result};
 use crate::model::capability::Capability;
 use crate::model::id::Name;
 use crate::model::job::{Cost, Family, Locality, ResultScope};
 use crate::model::time::parse_millis;
 use crate::rules::capability::{Probed, Stated, declare, probe};
-use crate::rules::secret::looks_secret;
 use crate::store::Gathered;
+
+mod look;
+
+use look::Target;
 
 /// Declare or probe what could answer a question
 #[derive(Debug, Subcommand)]
@@ -26,16 +28,19 @@ pub enum CapabilityCommand {
         --permission-class evaluation --cost free \\\n    --interactive false --executes-model true \
         --isolated true --locality local --model qwen3-30b")]
     Declare(Declare),
-    /// Record whether a program is on PATH and answers --version; it counts for 24 hours
+    /// Record whether a worker of your settings, or a program, is there; it counts for 24 hours
     #[command(
-        long_about = "Record whether a program is on PATH and answers --version; it counts for 24 hours.\n\n\
-        A probe proves that the program is there, and nothing else. What it cannot see is as the other \
-        options state it, and else the least: what nobody stated makes no route eligible."
+        long_about = "Record whether a worker of your settings, or a program, is there; it counts for 24 \
+        hours.\n\nWithout a program NAME is a worker of workers.yaml. A program is asked for its version, an \
+        agent also for its help, in which every option that its adapter passes must be listed; an endpoint \
+        is asked for its models; a command of your own is only looked for. No model answers, and no text of \
+        the store leaves.\n\nA probe proves that what it looked at is there, and nothing else. What it \
+        cannot see is as the settings or the other options state it, and else the least: what nobody stated \
+        makes no route eligible."
     )]
-    #[command(
-        after_help = "Example:\n  nf capability probe codex --family local_agent --executes-model true \
-        --isolated true \\\n    --interactive false --cost plan --permission-class evaluation -- codex"
-    )]
+    #[command(after_help = "Examples:\n  nf capability probe house-model --permission-class evaluation    \
+        a worker of workers.yaml\n  nf capability probe codex --family local_agent --executes-model true \
+        --isolated true \\\n    --interactive false --cost plan --permission-class evaluation -- codex")]
     Probe(Probe),
 }
 
@@ -82,27 +87,28 @@ pub struct Declare {
 /// What is probed.
 #[derive(Debug, Args)]
 pub struct Probe {
-    /// What to call it; nothing is read out of the name
+    /// The worker; with a program, what to call it
     pub name: Name,
-    /// peer_chat, human, local_agent, provider_api, local_model, mcp_worker or service_job
+    /// With a program: peer_chat, human, local_agent, provider_api, local_model, mcp_worker or service_job
     #[arg(long)]
-    pub family: Family,
+    pub family: Option<Family>,
     /// The widest result scope allowed [default: diagnostic]
     #[arg(long, value_name = "SCOPE")]
     pub permission_class: Option<ResultScope>,
-    /// free, plan, metered or human [default: metered]
+    /// free, plan, metered or human [default: as the settings say; metered]
     #[arg(long)]
     pub cost: Option<Cost>,
-    /// Whether a person has to act for it [default: true]
+    /// Whether a person has to act for it [default: false for a worker, else true]
     #[arg(long, value_name = "true|false", action = ArgAction::Set)]
     pub interactive: Option<bool>,
-    /// Whether it has a model answer [default: false]
+    /// Whether it has a model answer [default: true for agents and endpoints, else false]
     #[arg(long, value_name = "true|false", action = ArgAction::Set)]
     pub executes_model: Option<bool>,
-    /// Whether each invocation is a separate one without the asker's context [default: false]
+    /// Whether each invocation is a separate one without the asker's context [default: true for
+    /// endpoints and with isolate, else false]
     #[arg(long, value_name = "true|false", action = ArgAction::Set)]
     pub isolated: Option<bool>,
-    /// local where the text stays on this machine [default: any]
+    /// local where the text stays on this machine [default: local for endpoints on it, else any]
     #[arg(long)]
     pub locality: Option<Locality>,
     /// A model that it serves; may be given again
@@ -111,9 +117,9 @@ pub struct Probe {
     /// How long this counts, such as 12h or 30d
     #[arg(long, value_name = "DURATION", value_parser = parse_millis)]
     pub expires: Option<u64>,
-    /// The program: a name on PATH, or a path with a slash in it
-    #[arg(last = true, required = true, value_name = "PROGRAM")]
-    pub program: String,
+    /// A program that is no worker of the settings: a name on PATH, or a path with a slash in it
+    #[arg(last = true, value_name = "PROGRAM")]
+    pub program: Option<String>,
 }
 
 macro_rules! evidence_report {
@@ -204,54 +210,41 @@ fn asked(stated: &Stated) -> serde_json::Value {
 impl Probe {
     fn run(self, ctx: &Context) -> Result<Done> {
         let opened = ctx.open()?;
-        let stated = self.stated();
+        let target = Target::of(ctx, &self)?;
+        let stated = self.stated(target.known(&self.name));
         let mut args = asked(&stated);
-        if let Some(map) = args.as_object_mut() {
-            map.insert("program".to_owned(), self.program.clone().into());
+        if let (Some(map), Some(program)) = (args.as_object_mut(), &self.program) {
+            map.insert("program".to_owned(), program.clone().into());
         }
         let request = ctx.request("capability probe", args);
-        // A program is run once, however often the facts are gathered.
+        // What is probed is looked at once, however often the facts are gathered.
         let probed = OnceCell::new();
         let gather = |_: &_| {
             if probed.get().is_none() {
-                let _ = probed.set(self.look(ctx)?);
+                let _ = probed.set(target.look(ctx)?);
             }
             Ok(Gathered::of(probed.get().cloned()))
         };
         let answer = opened.transact(&request, gather, |turn, probed: &Option<Probed>| {
-            let missing = || Error::new(Kind::Io, "the program was not looked at");
+            let missing = || Error::new(Kind::Io, "nothing was looked at");
             probe(turn, stated.clone(), probed.clone().ok_or_else(missing)?)
         })?;
         Done::written(answer, ProbeReport)
     }
 
-    fn stated(&self) -> Stated {
-        let least = Stated::least(self.name.clone(), self.family).evidence;
+    /// What the options say, over what is known without them.
+    fn stated(&self, known: Stated) -> Stated {
+        let known = known.evidence;
         let evidence = Capability {
-            permission_class: self.permission_class.unwrap_or(least.permission_class),
-            cost: self.cost.unwrap_or(least.cost),
-            interactive: self.interactive.unwrap_or(least.interactive),
-            executes_model: self.executes_model.unwrap_or(least.executes_model),
-            isolated_invocation: self.isolated.unwrap_or(least.isolated_invocation),
-            locality: self.locality.unwrap_or(least.locality),
-            models: self.models.clone(),
-            ..least
+            permission_class: self.permission_class.unwrap_or(known.permission_class),
+            cost: self.cost.unwrap_or(known.cost),
+            interactive: self.interactive.unwrap_or(known.interactive),
+            executes_model: self.executes_model.unwrap_or(known.executes_model),
+            isolated_invocation: self.isolated.unwrap_or(known.isolated_invocation),
+            locality: self.locality.unwrap_or(known.locality),
+            models: if self.models.is_empty() { known.models.clone() } else { self.models.clone() },
+            ..known
         };
         Stated { evidence, expires_ms: self.expires }
-    }
-
-    /// Looks for the program and asks it for its version. No model is run and no text of the store leaves.
-    fn look(&self, ctx: &Context) -> Result<Probed> {
-        if let Some(why) = looks_secret(&self.program) {
-            return Err(Error::new(Kind::LooksSecret, "the program looks like a secret").because(why));
-        }
-        let path = ctx.env.get("PATH").unwrap_or_default();
-        Ok(match probe::find(&self.program, path, &ctx.folder) {
-            Err(why) => Probed { program: self.program.clone(), answer: Err(why) },
-            Ok(file) => {
-                let answer = probe::version(&file, path, probe::VERSION_LIMIT);
-                Probed { program: file.display().to_string(), answer }
-            }
-        })
     }
 }

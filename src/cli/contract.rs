@@ -10,7 +10,7 @@ use super::output::{Done, Report, table};
 use crate::error::{Error, Kind, Result};
 use crate::model::yaml;
 use crate::rules::jobfile::{Contract, contract};
-use crate::rules::members::nearest;
+use crate::rules::members::{names_nothing, nearest};
 use crate::store::Store;
 
 /// List or check contract packs
@@ -100,7 +100,7 @@ pub fn packs(store: &Store) -> Result<Vec<Contract>> {
     let mut all: Vec<Contract> = Vec::new();
     for (file, bytes) in store.contract_files()? {
         let value = yaml::parse_either(&bytes).map_err(|fault| fault.into_error(&file))?;
-        let pack = contract(&value).map_err(|mut error| {
+        let pack = contract(&value).map_err(names_nothing).map_err(|mut error| {
             error.message = format!("{file}: {}", error.message);
             error
         })?;
@@ -148,7 +148,7 @@ impl ContractCommand {
             ContractCommand::Check { file } => {
                 let bytes = file_or_stdin(ctx, Some(&file), 1024 * 1024)?;
                 let value = yaml::parse_either(&bytes).map_err(|fault| fault.into_error(file.display()))?;
-                Ok(Done::of(&Sound { pack: Pack::of(&contract(&value)?) }))
+                Ok(Done::of(&Sound { pack: Pack::of(&contract(&value).map_err(names_nothing)?) }))
             }
         }
     }

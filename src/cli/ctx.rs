@@ -86,6 +86,10 @@ pub struct Context {
     pub executable: Option<PathBuf>,
     /// The system's time and randomness.
     pub source: Arc<Source>,
+    /// The user's config folder, as the platform says it.
+    pub config: Box<dyn Fn() -> Option<PathBuf>>,
+    /// Variables that hold keys, by name.
+    pub secret: super::Secret,
     /// Whether what the command read counts.
     pub doubt: Doubt,
 }

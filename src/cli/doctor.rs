@@ -9,6 +9,8 @@ use super::output::{Done, Report};
 use crate::error::{Error, Kind, Result};
 use crate::store::{Finding, Position, Severity};
 
+mod settings;
+
 /// Prove that nothing recorded has changed
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  nf verify\n  nf verify --at 42:9f86d081884c7d65")]
@@ -136,7 +138,7 @@ fn moment(store: &crate::store::Store, text: &str) -> Result<Position> {
     }
 }
 
-/// Say what is wrong with the store, and mend it
+/// Say what is wrong with the store and the settings, and mend the store
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  nf doctor\n  nf doctor --fix\n  nf doctor --fix --accept-loss   \
     give up durable records, openly")]
@@ -159,6 +161,8 @@ pub struct DoctorReport {
     pub done: Vec<Finding>,
     /// What is not as it should be (after what was done).
     pub findings: Vec<Finding>,
+    /// What is wrong with config.yaml, contract packs and the user's workers.yaml. It damages no store.
+    pub settings: Vec<Finding>,
     /// With --selftest: whether another process failed to take the lock that this one held.
     pub lock_excludes: Option<bool>,
 }
@@ -180,6 +184,7 @@ impl Report for DoctorReport {
         if self.findings.is_empty() {
             lines.push("the store is sound".to_owned());
         }
+        lines.extend(finding_lines(&self.settings));
         lines.join("\n")
     }
 
@@ -211,6 +216,7 @@ impl Doctor {
         }
         let unsure = |finding: &Finding| ["lock_not_exclusive", "lock_busy"].contains(&finding.code.as_str());
         let lock_excludes = self.selftest.then(|| !findings.iter().any(unsure));
-        Ok(Done::of(&DoctorReport { done, findings, lock_excludes }))
+        let settings = settings::findings(ctx, &opened);
+        Ok(Done::of(&DoctorReport { done, findings, settings, lock_excludes }))
     }
 }

@@ -8,6 +8,7 @@ use crate::model::time::{Moment, Time};
 /// Every variable that `nf` reads, with what it is for.
 pub const VARIABLES: &[(&str, &str)] = &[
     ("NF_DIR", "the store folder itself, in place of the nearest .novelforge/ upward"),
+    ("NF_CONFIG", "the folder of workers.yaml, in place of the platform's config folder"),
     ("NF_SESSION", "the session that commands act for; --session goes before it"),
     ("NF_RUN", "the run that commands act for; refused where it is no longer the current one"),
     ("NF_NONCE", "the nonce of an attempt, where a reply does not carry it"),

@@ -1,5 +1,6 @@
-//! `event put` records what came in from outside, once for each of the sender's keys. What an event names is
-//! given by the flags of the command alone: an environment says who acts, never what a sender meant.
+//! `event put` and `event import` record what came in from outside, once for each of the sender's keys. What
+//! an event names is given by the flags of the command alone: an environment says who acts, never what a
+//! sender meant.
 
 use std::path::Path;
 
@@ -20,6 +21,8 @@ use crate::model::state::State;
 use crate::rules::event::{self, Delivery, Given, MAX_PAYLOAD, Received};
 use crate::store::{Gathered, Request};
 
+pub mod github;
+
 /// Record what came in from outside
 #[derive(Debug, Subcommand)]
 pub enum EventCommand {
@@ -31,6 +34,15 @@ pub enum EventCommand {
         --session and --run are references here, and only where they are given as flags."
     )]
     Put(Put),
+    /// Record a delivery of another service, once; an answer in it is bound
+    #[command(after_help = "Examples:\n  nf event import github body.json --name workflow_run \
+        --delivery \"$ID\" \\\n    \
+        --signature \"$SIGNATURE\" --secret-env WEBHOOK_SECRET\n  \
+        nf event import github - --name issue_comment --delivery \"$ID\"\n\n\
+        repository_dispatch: client_payload.nf names the type; resource, session, run and handoff in\n\
+        it are references. workflow_run completed: ci.observed. issue_comment: feedback.observed, or the\n\
+        answer to a packet, which only accounts of github.actors in workers.yaml may give.")]
+    Import(github::Import),
 }
 
 /// A typed event.
@@ -83,23 +95,31 @@ impl Report for PutReport {
     }
 
     fn news(&self) -> Vec<String> {
-        let Received { delivery, event, kind, key, scope, received_at, .. } = &self.0;
-        vec![match delivery {
-            Delivery::New => format!("{scope} {kind} under key {key}"),
-            Delivery::Duplicate => {
-                format!("duplicate: {event} came in at {received_at} under key {key}; nothing was written")
-            }
-        }]
+        vec![heard(&self.0)]
     }
 
     fn next(&self) -> Option<String> {
-        let Received { event, reports, .. } = &self.0;
-        Some(match reports {
-            Some(handoff) => {
-                format!("nf show {handoff}; the result itself is consumed, not the report of it")
-            }
-            None => format!("nf consume {event} --as NAME"),
-        })
+        Some(next(&self.0))
+    }
+}
+
+/// What a person is told of a delivery.
+fn heard(received: &Received) -> String {
+    let Received { delivery, event, kind, key, scope, received_at, .. } = received;
+    match delivery {
+        Delivery::New => format!("{scope} {kind} under key {key}"),
+        Delivery::Duplicate => {
+            format!("duplicate: {event} came in at {received_at} under key {key}; nothing was written")
+        }
+    }
+}
+
+/// The next command after it.
+fn next(received: &Received) -> String {
+    let Received { event, reports, .. } = received;
+    match reports {
+        Some(handoff) => format!("nf show {handoff}; the result itself is consumed, not the report of it"),
+        None => format!("nf consume {event} --as NAME"),
     }
 }
 
@@ -109,8 +129,10 @@ impl EventCommand {
     /// # Errors
     /// Those of the rule and the store; `bad_input` for what cannot be read as JSON.
     pub fn run(self, ctx: &Context) -> Result<Done> {
-        let EventCommand::Put(put) = self;
-        put.run(ctx)
+        match self {
+            EventCommand::Put(put) => put.run(ctx),
+            EventCommand::Import(import) => import.run(ctx),
+        }
     }
 }
 

@@ -14,11 +14,14 @@ use crate::error::{Error, Kind, Result};
 use crate::model::checkpoint::{Bindings, BoundAuthority, BoundCompatibility};
 use crate::model::hash::{Hash, canonical};
 use crate::model::id::Name;
-use crate::model::job::Family;
 use crate::model::{json, yaml};
 use crate::rules::intake::MAX_BYTES;
-use crate::rules::members::{Members, wrong};
-use crate::store::{FileStamp, Store};
+use crate::store::FileStamp;
+
+mod config;
+pub mod own;
+
+pub use config::{Declared, config};
 
 /// Bytes that a bound file may have.
 pub const MAX_BOUND: u64 = 64 * 1024 * 1024;
@@ -239,62 +242,6 @@ pub fn reply(ctx: &Context, path: Option<&Path>) -> Result<Vec<u8>> {
             .details(serde_json::json!({"reason": "too_large"})),
         _ => error,
     })
-}
-
-/// What the store's `config.yaml` declares: bindings, each still without a hash, and preferences.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Declared {
-    /// Authority files.
-    pub authority: Vec<String>,
-    /// Recorded versions: name, path and pointer.
-    pub compatibility: Vec<(Name, String, Option<String>)>,
-    /// The families that routes are ranked by, the dearest first. They make none eligible.
-    pub families: Vec<Family>,
-}
-
-/// Reads `config.yaml`. It holds preferences and bindings; it can never name a program or a host.
-///
-/// # Errors
-/// `bad_input` with the pointer.
-pub fn config(store: &Store) -> Result<Declared> {
-    let Some(bytes) = store.config()? else { return Ok(Declared::default()) };
-    if bytes.iter().all(u8::is_ascii_whitespace) {
-        return Ok(Declared::default());
-    }
-    let value = yaml::parse(&bytes).map_err(|fault| fault.into_error("config.yaml"))?;
-    let what = "config.yaml";
-    if value.is_null() {
-        return Ok(Declared::default());
-    }
-    let members = Members::new(what, &value, "", &["bindings", "preferences"])?;
-    let families = preferred(what, &members)?;
-    let Some(bindings) = members.raw("bindings") else {
-        return Ok(Declared { families, ..Declared::default() });
-    };
-    let inner = Members::new(what, bindings, "/bindings", &["authority", "compatibility"])?;
-    let compatibility: std::collections::BTreeMap<Name, String> =
-        inner.get("compatibility")?.unwrap_or_default();
-    Ok(Declared {
-        families,
-        authority: inner.get("authority")?.unwrap_or_default(),
-        compatibility: compatibility
-            .into_iter()
-            .map(|(name, place)| {
-                let (path, pointer) = split_pointer(&place);
-                (name, path, pointer)
-            })
-            .collect(),
-    })
-}
-
-fn preferred(what: &str, members: &Members<'_>) -> Result<Vec<Family>> {
-    let Some(preferences) = members.raw("preferences") else { return Ok(Vec::new()) };
-    let inner = Members::new(what, preferences, "/preferences", &["families"])?;
-    let families: Vec<Family> = inner.get("families")?.unwrap_or_default();
-    match families.iter().enumerate().find(|(at, family)| families[..*at].contains(family)) {
-        Some((_, twice)) => Err(wrong(what, &inner.at("families"), &format!("{twice} stands here twice"))),
-        None => Ok(families),
-    }
 }
 
 /// `PATH#POINTER` in its two parts.

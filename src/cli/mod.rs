@@ -44,6 +44,7 @@ mod show;
 mod start;
 mod status;
 mod validate;
+mod workers;
 
 use ctx::{Context, Global};
 use env::Env;
@@ -61,7 +62,15 @@ pub struct Edge {
     pub executable: Option<PathBuf>,
     /// Time and randomness.
     pub source: Source,
+    /// The user's config folder of this program, where the platform has one.
+    pub config: Box<dyn Fn() -> Option<PathBuf>>,
+    /// A variable that the user's settings or a flag name: a key or a webhook's secret. It is looked up where
+    /// it is used, and kept nowhere.
+    pub secret: Secret,
 }
+
+/// Looks up a variable by its name.
+pub type Secret = Box<dyn Fn(&str) -> Option<String>>;
 
 const EXIT_CODES: &str = "Exit codes:
    0  done; also a valid negative verdict and an identical duplicate
@@ -273,8 +282,9 @@ fn prepare(edge: Edge, global: &Global) -> Result<Context> {
         return Err(Error::new(Kind::Io, format!("{} is no folder", folder.display()))
             .fix("give -C a folder that is there"));
     }
-    let (executable, source) = (edge.executable, Arc::new(edge.source));
-    Ok(Context { global, env, folder, executable, source, doubt: Doubt::default() })
+    let Edge { executable, config, secret, .. } = edge;
+    let source = Arc::new(edge.source);
+    Ok(Context { global, env, folder, executable, source, config, secret, doubt: Doubt::default() })
 }
 
 /// Diagnostics go to stderr and only there; they are never part of the record.

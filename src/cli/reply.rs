@@ -15,7 +15,7 @@ use crate::model::decision::{Decision, Turn};
 use crate::model::fold::current_run;
 use crate::model::handoff::{Attempt, Handoff, Transport};
 use crate::model::hash::{Hash, canonical};
-use crate::model::id::JobId;
+use crate::model::id::{HandoffId, JobId};
 use crate::model::job::{Job, Polarity};
 use crate::model::result::Standing;
 use crate::model::session::Session;
@@ -128,12 +128,19 @@ pub fn next(bound: &Bound) -> Option<String> {
 }
 
 /// What was read before the lock.
-struct Facts {
+pub(super) struct Facts {
     intake: Intake,
     attempt: Attempt,
     nonce: Hash,
     frozen: FrozenJob,
     declared: Bindings,
+}
+
+impl Facts {
+    /// The handoff that is answered.
+    pub(super) fn handoff(&self) -> &HandoffId {
+        &self.attempt.handoff
+    }
 }
 
 impl ReplyCommand {
@@ -182,7 +189,7 @@ pub struct Brought<'a> {
 }
 
 impl<'a> Brought<'a> {
-    fn pasted(command: &'a str, bytes: &'a [u8]) -> Self {
+    pub(super) fn pasted(command: &'a str, bytes: &'a [u8]) -> Self {
         Self { command, bytes, whole: (Hash::of(bytes), bytes.len() as u64), file: None }
     }
 }
@@ -260,7 +267,16 @@ fn known_attempt(ctx: &Context, state: &State, intake: &Intake, bytes: &[u8]) ->
     }
 }
 
-fn gather(ctx: &Context, opened: &Opened, state: &State, brought: &Brought<'_>) -> Result<Gathered<Facts>> {
+/// Intake of what was brought, with all that its binding is decided on.
+///
+/// # Errors
+/// Those of intake where no packet here is answered.
+pub(super) fn gather(
+    ctx: &Context,
+    opened: &Opened,
+    state: &State,
+    brought: &Brought<'_>,
+) -> Result<Gathered<Facts>> {
     let bytes = brought.bytes;
     brought.file.map_or(Ok(()), |file| super::carry::import::known(file, state))?;
     let mut intake = intake(opened, state, bytes);
@@ -318,7 +334,11 @@ fn no_such_packet(state: &State, claim: &Claim) -> Error {
         }))
 }
 
-fn decide(
+/// Binds what was gathered.
+///
+/// # Errors
+/// As [`bind`].
+pub(super) fn decide(
     ctx: &Context,
     opened: &Opened,
     turn: &mut Turn<'_>,

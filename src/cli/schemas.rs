@@ -106,6 +106,7 @@ pub fn all() -> Vec<(String, Schema)> {
         of::<capability::DeclareReport>(),
         of::<capability::ProbeReport>(),
         of::<event::PutReport>(),
+        of::<event::github::ImportReport>(),
         of::<effect::report::PlanReport>(),
         of::<effect::report::CheckReport>(),
         of::<effect::report::RunReport>(),

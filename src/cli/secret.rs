@@ -17,13 +17,17 @@ use crate::model::state::State;
 pub fn none_in(turn: &Turn<'_>, events: &[Event], op: Option<&Name>) -> Result<()> {
     let mut text = serde_json::to_string(events).unwrap_or_default();
     text.extend(op.map(|op| format!(" {op}")));
-    let told = nonces(text.as_bytes()).any(|nonce| attempt(turn.state, nonce).is_some());
-    if told || turn.blobs().iter().any(|blob| holds_open(turn.state, blob)) {
+    if holds(turn.state, text.as_bytes()) || turn.blobs().iter().any(|blob| holds_open(turn.state, blob)) {
         return Err(Error::new(Kind::NotBlind, "the record would hold the nonce of a packet")
             .because("it stands in a name or a text that was given")
             .fix("give the command without it; --nonce and NF_NONCE are where it belongs"));
     }
     Ok(())
+}
+
+/// Whether bytes hold the nonce of an attempt of this store, open or over.
+pub fn holds(state: &State, bytes: &[u8]) -> bool {
+    nonces(bytes).any(|nonce| attempt(state, nonce).is_some())
 }
 
 /// Whether bytes hold the nonce of an attempt that is still open.

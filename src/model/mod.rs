@@ -26,4 +26,5 @@ mod tagged;
 mod text;
 pub mod time;
 pub mod witness;
+pub mod worker;
 pub mod yaml;

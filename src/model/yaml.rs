@@ -59,6 +59,11 @@ pub fn parse(bytes: &[u8]) -> Result<Value, Fault> {
     read(text)
 }
 
+/// Whether a text holds nothing but white space and comments: a settings file that sets nothing.
+pub fn is_blank(bytes: &[u8]) -> bool {
+    bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).all(|line| line.is_empty() || line[0] == b'#')
+}
+
 /// Reads a text that is JSON if its first byte that is not white space is `{`, and YAML otherwise.
 ///
 /// Each by its own reader, so the faults are those of [`json::parse`] or of [`parse`].

@@ -61,10 +61,14 @@ impl Stated {
 /// What a probe came to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Probed {
-    /// The program: its file where it was found, else what was asked for.
-    pub program: String,
-    /// Its version line, or why it gave none.
+    /// What was looked at: a program's file where it was found, an endpoint's host, else what was asked for.
+    pub source: String,
+    /// What it said of itself, or why it said nothing.
     pub answer: std::result::Result<String, String>,
+    /// The models that it listed.
+    pub models: Vec<String>,
+    /// What to do where it is not there.
+    pub fix: &'static str,
 }
 
 /// Records what somebody says of a capability.
@@ -79,9 +83,14 @@ pub fn declare(turn: &mut Turn<'_>, stated: Stated) -> Result<Decision<Capabilit
 /// Records what a probe saw. One that saw nothing is evidence too, and the command is not content.
 ///
 /// # Errors
-/// As [`declare`]; `execution_unavailable`, recorded, where the program is not there or does not answer.
+/// As [`declare`]; `execution_unavailable`, recorded, where what was probed is not there or does not answer.
 pub fn probe(turn: &mut Turn<'_>, mut stated: Stated, probed: Probed) -> Result<Decision<Capability>> {
     stated.evidence.available = probed.answer.is_ok();
+    if stated.evidence.models.is_empty() {
+        // A list of models is a stranger's text too.
+        let kept = probed.models.into_iter().filter(|model| may_be_kept("a model", model).is_ok());
+        stated.evidence.models = kept.take(MAX_MODELS).collect();
+    }
     let found = match &probed.answer {
         // A version is a stranger's text: what of it cannot be kept is left out.
         Ok(line) if looks_secret(line).is_some() => "answers --version; its text is not kept".to_owned(),
@@ -89,14 +98,14 @@ pub fn probe(turn: &mut Turn<'_>, mut stated: Stated, probed: Probed) -> Result<
         Err(why) => why.clone(),
     };
     stated.evidence.detail = Some(found.clone());
-    let evidence = evidence(turn, stated, Proof::Probed, probed.program, PROBED_MS)?;
+    let evidence = evidence(turn, stated, Proof::Probed, probed.source, PROBED_MS)?;
     let event = observed(&evidence);
     if evidence.available {
         return Ok(Decision::new(vec![event], evidence));
     }
     let error = Error::new(Kind::ExecutionUnavailable, format!("capability {} is not there", evidence.name))
         .because(found)
-        .fix("install the program or name another one, then probe again")
+        .fix(probed.fix)
         .details(serde_json::json!({"capability": evidence}));
     Ok(Decision::refused(vec![event], error))
 }

@@ -154,6 +154,11 @@ pub fn put(turn: &mut Turn<'_>, mut given: Given) -> Result<Decision<Received>> 
     Ok(Decision::new(vec![Event::ExternalReceived { event }], received))
 }
 
+/// What a delivery that was recorded before comes to, where its transport proves that it is the same.
+pub fn again(first: &ExternalEvent) -> Received {
+    Received::of(Delivery::Duplicate, first)
+}
+
 /// The event without its payload and hash.
 fn draft(turn: &mut Turn<'_>, given: &Given) -> Result<ExternalEvent> {
     Ok(ExternalEvent {

@@ -69,6 +69,24 @@ pub fn wrong(what: &str, pointer: &str, message: &str) -> Error {
         .details(serde_json::json!({"pointer": pointer}))
 }
 
+/// What a file of a store might try to name: whoever copies a store must not run or call what it says.
+const NAMING: &[&str] = &[
+    "agent", "api_key", "args", "argv", "command", "commands", "endpoint", "env", "exec", "host", "hosts",
+    "key", "key_env", "program", "programs", "run", "script", "url", "urls", "worker", "workers",
+];
+
+/// The refusal of a store's file, in words that say why where it names a program, a host or a key.
+pub fn names_nothing(error: Error) -> Error {
+    let pointer = error.details.get("pointer").and_then(Value::as_str).unwrap_or_default();
+    let last = pointer.rsplit('/').next().unwrap_or_default().to_lowercase();
+    if !error.message.contains("no such member") || !NAMING.contains(&last.as_str()) {
+        return error;
+    }
+    error
+        .because("a store names no program, no host and no key: whoever copies it must not run what it says")
+        .fix("put workers into workers.yaml of your own config folder; docs/adapters.md tells how")
+}
+
 /// The candidate that is most like a word, if any is near enough to be meant.
 pub fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let (distance, near) = candidates.map(|known| (strsim::osa_distance(word, known), known)).min()?;

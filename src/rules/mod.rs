@@ -15,6 +15,7 @@ pub mod effect;
 pub mod event;
 pub mod fingerprint;
 pub mod freeze;
+pub mod github;
 pub mod handoff;
 pub mod holding;
 pub mod independence;

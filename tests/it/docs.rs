@@ -349,6 +349,8 @@ fn limits() -> String {
         ("depth of a payload", rules::event::MAX_DEPTH.to_string()),
         ("artifacts of an event", rules::event::MAX_ARTIFACTS.to_string()),
         ("`actor`, `transport` or `ref` of an event", format!("{} bytes", rules::event::MAX_STATED)),
+        ("body of a delivery of GitHub", format!("{} MiB", rules::github::MAX_BODY / mib)),
+        ("response of an endpoint", format!("{} MiB", nf::adapters::http::MAX_RESPONSE / mib)),
         ("record in the log", format!("{} KiB", store::LINE_LIMIT / 1024)),
     ];
     let rows: String = rows.iter().map(|(what, most)| format!("| {what} | {most} |\n")).collect();

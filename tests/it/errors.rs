@@ -77,6 +77,7 @@ const ELSEWHERE: &[(Kind, &str)] = &[
     (Kind::AmbiguousId, "errors::two_ids_that_begin_alike_are_both_shown"),
     (Kind::Busy, "errors::a_lock_that_is_not_had_in_time_is_busy"),
     (Kind::LeaseLost, "late, relay"),
+    (Kind::BadSignature, "github::a_delivery_is_checked_before_anything_is_read_of_it"),
     (Kind::AlreadyJudged, "relay"),
     (Kind::Surplus, "late"),
     (Kind::NotCurrentRun, "resume, lifecycle"),

@@ -10,15 +10,19 @@ use crate::harness::{NF, Project, Ran, skipped};
 const RUN: &[(&str, &str)] = &[
     ("canned-answer.sh", "the_daily_path_ends_well"),
     ("ci-gate.sh", "a_gate_exits_by_the_verdict"),
+    ("config.yaml", "the_settings_of_the_examples_are_sound"),
     ("contracts/reader.engagement.yaml", "the_contract_pack_is_sound_and_its_job_freezes"),
     ("daily-path.sh", "the_daily_path_ends_well"),
     ("fingerprint.py", "another_program_finds_the_same_fingerprints"),
+    ("github-actions.yml", "a_runner_takes_a_packet_and_hands_a_result_back"),
+    ("live-model.sh", "a_live_model_is_served_where_that_is_asked_for"),
     ("make-example.sh", "the_example_store_is_what_its_script_makes"),
     ("manuscript/ch01-repaired.md", "the_daily_path_ends_well"),
     ("manuscript/ch01.md", "the_daily_path_ends_well"),
     ("read_log.py", "another_program_verifies_the_example_store"),
     ("review-by-contract.yaml", "the_contract_pack_is_sound_and_its_job_freezes"),
     ("review.yaml", "the_daily_path_ends_well"),
+    ("workers.yaml", "the_settings_of_the_examples_are_sound"),
 ];
 
 /// A path in the repository.
@@ -132,6 +136,74 @@ fn the_contract_pack_is_sound_and_its_job_freezes() {
     let frozen = project.nf(&["freeze", "review-by-contract.yaml"]).expect(0);
     let shown = project.nf(&["show", &frozen.line()]).expect(0);
     assert!(shown.stdout.contains("reader.engagement@1"), "{}", shown.stdout);
+}
+
+#[test]
+fn the_settings_of_the_examples_are_sound() {
+    let mut project = Project::new();
+    let settings = std::fs::read_to_string(repository("examples/workers.yaml")).expect("a file");
+    crate::workers::with_settings(&mut project, &settings);
+    let config = std::fs::read_to_string(repository("examples/config.yaml")).expect("a file");
+    project.write(".novelforge/config.yaml", &config);
+    project.write("canon.md", "Canon.\n");
+    project.write("style.yaml", "version: 3\n");
+    for variable in ["ANTHROPIC_API_KEY", "OPENAI_API_KEY"] {
+        assert!(settings.contains(variable));
+        project.set(variable, "a-key");
+    }
+    let doctor = crate::expect::done(&project, &["doctor"]);
+    assert_eq!(doctor["settings"], serde_json::json!([]), "{doctor}");
+    // Each worker is known by its name, and no program of the example is there where PATH names none.
+    for name in ["claude", "codex", "house-reviewer"] {
+        crate::expect::recorded(&project, &["capability", "probe", name], b"", 6, "execution_unavailable");
+    }
+    project.start();
+    project.nf(&["freeze", "job.yaml"]).expect(0);
+    project.nf(&["run", "finish", "--status", "completed"]).expect(0);
+    project.write("style.yaml", "version: 4\n");
+    let stale = project.nf(&["resume"]).expect(9);
+    assert!(stale.stderr.contains("style-guide"), "{}", stale.stderr);
+    // Commented out as a whole, both set nothing.
+    let blank = |text: &str| text.lines().map(|line| format!("# {line}\n")).collect::<String>();
+    crate::workers::with_settings(&mut project, &blank(&settings));
+    project.write(".novelforge/config.yaml", blank(&config));
+    assert_eq!(crate::expect::done(&project, &["doctor"])["settings"], serde_json::json!([]));
+}
+
+/// What it does is tested in `live`, where a real model is asked for; that it can be run at all, always.
+#[test]
+fn a_live_model_is_served_where_that_is_asked_for() {
+    let mut check = Command::new("bash");
+    check.arg("-n").arg(repository("examples/live-model.sh"));
+    Ran::from(check.output().expect("bash")).expect(0);
+    let live = include_str!("live.rs");
+    assert_eq!(live.matches("examples/live-model.sh").count(), 2);
+}
+
+/// The workflow is sound, and its packet comes out of a secret as it went in.
+#[test]
+fn a_runner_takes_a_packet_and_hands_a_result_back() {
+    let text = std::fs::read(repository("examples/github-actions.yml")).expect("a file");
+    let workflow = nf::model::yaml::parse(&text).expect("YAML");
+    assert_eq!(workflow["on"], serde_json::json!(["workflow_dispatch"]));
+    let steps = workflow["jobs"]["review"]["steps"].as_array().expect("steps");
+    let runs: Vec<&str> = steps.iter().filter_map(|step| step["run"].as_str()).collect();
+    assert_eq!(runs.len(), 2);
+    assert_eq!(runs[1], "nf work --from packet.json --out result.json -- ./reviewer.sh");
+    let last = steps.last().expect("steps");
+    assert_eq!(
+        (last["with"]["name"].as_str(), last["with"]["path"].as_str()),
+        (Some("nf-result"), Some("result.json"))
+    );
+    let project = Project::empty();
+    let packet = "{\"a\": '%s \\n'}\n";
+    let mut take = Command::new("bash");
+    take.args(["-euo", "pipefail", "-c", runs[0]]).current_dir(project.path()).env("NF_PACKET", packet);
+    Ran::from(take.output().expect("bash")).expect(0);
+    assert_eq!(project.read("packet.json"), packet);
+    let mode = std::fs::metadata(project.at("packet.json")).expect("a packet").permissions();
+    let mode = std::os::unix::fs::PermissionsExt::mode(&mode);
+    assert_eq!(mode & 0o777, 0o600, "nobody else on the runner reads it");
 }
 
 #[test]

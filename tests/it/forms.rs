@@ -141,3 +141,37 @@ fn asking_again_writes_nothing_and_hints_at_no_verdict() {
     let sound = silent(&project, &["reply", "--ask"], accept.as_bytes());
     assert_eq!(sound, json!({"binds": true, "ask": ""}));
 }
+
+#[test]
+fn a_queued_handoff_goes_to_a_person_and_comes_back_by_reply() {
+    use crate::expect::{done, refused, shown};
+    for gate in [None, Some("desk/gate")] {
+        let project = Project::new();
+        let session = project.start();
+        let job = project.nf(&["freeze", "job.yaml"]).expect(0).line();
+        let mut open = vec!["handoff", "open", &job, "--class", "human_reviewer", "--wait"];
+        open.extend(gate.iter().flat_map(|gate| ["--gate", gate]));
+        let handoff = project.nf(&open).expect(0).line();
+        let packet = Packet::read(&project.nf(&["packet", &handoff, "--for", "human"]).expect(0).stdout);
+        assert_eq!(packet.handoff, handoff, "the handoff itself goes out, and no second one");
+        let gate = gate.unwrap_or("gate/novel/pride/ch01/reader_reaction");
+        assert_eq!(shown(&project, &handoff, "/gate"), gate);
+        // Nobody else gets it meanwhile, and the person's packet can be shown again.
+        let claim = ["handoff", "claim", "--class", "human_reviewer", "--worker", "w"];
+        refused(&project, &claim, 8, "pending");
+        let again = project.nf(&["packet", &handoff, "--for", "human"]).expect(0).stdout;
+        assert_eq!(again, packet.text);
+        refused(&project, &["resume"], 8, "pending");
+        let data = done_with(&project, &["reply"], filled(&packet, "reject").as_bytes());
+        assert_eq!((&data["verdict"]["value"], &data["grade"]), (&json!("reject"), &json!("declared")));
+        done(&project, &["consume", "--as", gate]);
+        done(&project, &["resume"]);
+        assert_eq!(shown(&project, &session, "/status"), "running");
+        assert_eq!(shown(&project, &handoff, "/state"), "completed");
+    }
+    // What a worker holds is not taken from it.
+    let project = Project::new();
+    let (session, _, handoff) = crate::handoffs::queued(&project, "novel/pride/ch01", &[]);
+    crate::handoffs::claimed(&project, &[]);
+    refused(&project, &["packet", &handoff, "--for", "human", "--session", &session], 8, "under_review");
+}

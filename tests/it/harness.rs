@@ -155,6 +155,8 @@ impl Project {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(NF);
         command.args(arguments).current_dir(self.path()).env_clear().stdin(Stdio::null());
+        // Whose machine this is may have settings; no test may meet them.
+        command.env("NF_CONFIG", "no-settings");
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }

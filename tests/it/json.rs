@@ -173,6 +173,8 @@ fn carried(documents: &mut Documents, session: &str) {
     let reply = ["reply", "--from", "export.json", "--out", "result.json"];
     documents.run(0, &reply, &packet.verdict("accept"));
     documents.run(0, &["import", "result.json"], "");
+    let delivery = ["event", "import", "github", "-", "--name", "workflow_run", "--delivery", "d"];
+    documents.run(0, &delivery, crate::github::WORKFLOW);
 }
 
 #[test]

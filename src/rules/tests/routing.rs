@@ -332,7 +332,8 @@ fn evidence_says_what_it_rests_on_and_when_it_ends() {
     let declared = world.declare(best("one", LocalAgent)).unwrap();
     assert_eq!((declared.proof, declared.source.as_str()), (Proof::Declared, "command line"));
     assert_eq!(declared.expires_at, declared.observed_at.plus_millis(DECLARED_MS));
-    let seen = |answer| Probed { program: "/usr/bin/tool".to_owned(), answer };
+    let seen =
+        |answer| Probed { source: "/usr/bin/tool".to_owned(), answer, models: Vec::new(), fix: "install it" };
     let good = seen(Ok("tool 1\u{1b}[31m".to_owned()));
     let probed = world.act(|turn, _| probe(turn, best("two", LocalAgent), good)).unwrap();
     assert_eq!((probed.proof, probed.source.as_str()), (Proof::Probed, "/usr/bin/tool"));

@@ -40,6 +40,7 @@ pub struct Scene {
 pub fn scene(stage: Stage) -> Scene {
     let project = Project::new();
     project.write("canon.md", "Canon.\n");
+    project.write("delivery.json", crate::github::WORKFLOW);
     let session = if stage == Empty { String::new() } else { project.start() };
     let reached = |wanted: Stage| stage >= wanted && stage <= Contested;
     if reached(Frozen) || stage >= Queued {
@@ -117,6 +118,7 @@ pub const WRITERS: &[(Stage, &[&str])] = &[
     (Stale, &["start", "--from", "C"]),
     (Empty, &["event", "put", "ci.observed", "--key", "k-1", "--payload", "{\"green\": true}"]),
     (Started, &["event", "put", "x.a", "--key", "k-1", "--artifact", "chapter=ch01.md", "--session", "S"]),
+    (Empty, &["event", "import", "github", "delivery.json", "--name", "workflow_run", "--delivery", "d-1"]),
     (Told, &["consume", "E", "--as", "somebody"]),
     (Frozen, OPEN),
     (Frozen, &["handoff", "open", "--class", "specialist", "--gate", "ci/gate", "--wait"]),
