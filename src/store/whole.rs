@@ -1,7 +1,7 @@
 //! Making an index for a long log at one go, without the lock: its rows are written once, in their order, so
 //! that it takes half the time and half the room of one that grows. Takes the lock only to let it count.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::Store;
 use super::head;
@@ -10,7 +10,7 @@ use super::scan::{Limit, Scan};
 use super::spill::Spilled;
 
 /// Bytes of log from which on an index is made at one go.
-pub(super) const LONG: u64 = if cfg!(test) { u64::MAX } else { 8 * 1024 * 1024 };
+pub(super) const LONG: u64 = if cfg!(test) { 1 << 40 } else { 8 * 1024 * 1024 };
 /// How long is waited between two looks at whether somebody else is still making one.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Records between two words about how far it has come.
@@ -26,12 +26,13 @@ impl Store {
             return None;
         }
         let home = index::home_made(self)?;
-        let begun = Instant::now();
+        let mut waited = Duration::ZERO;
         while !home.lock_alone() {
-            if begun.elapsed().as_millis() > u128::from(self.options.lock_timeout_ms) {
+            if waited.as_millis() >= u128::from(self.options.lock_timeout_ms) {
                 return None;
             }
             std::thread::sleep(PAUSE);
+            waited += PAUSE;
         }
         // The folder is given back when it is closed, at the end of this.
         if self.index_counts() {

@@ -150,102 +150,22 @@ fn circles_and_large_schemas_come_to_an_end() {
     assert!(refused.message.contains("256 regular expressions"), "{refused:?}");
 }
 
+const WORDS: &str = "items additionalProperties contains propertyNames not if then else unevaluatedItems \
+    unevaluatedProperties properties $defs dependentSchemas allOf anyOf oneOf prefixItems type required \
+    enum examples const default title description $comment format pattern deprecated readOnly writeOnly \
+    uniqueItems minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength minItems \
+    maxItems minProperties maxProperties minContains maxContains $ref $schema $id $anchor $dynamicRef \
+    $dynamicAnchor $vocabulary patternProperties dependentRequired contentSchema dependencies definitions \
+    unheard";
+const VALUES: &str = r##"[null, true, 0, 3, -1, 1.0, 0.5, 1e300, "", "string", "^[a-z]+$", "#/$defs/a",
+    "#/%zz", "integer", "https://json-schema.org/draft/2020-12/schema", [], ["string"],
+    ["string", "string"], ["string", 1], [1], [[]], [true], [{}], [{"type": "string"}], {},
+    {"type": "array"}, {"a": true}, {"a": {"minLength": 1}}, {"a": 1}, {"a": ["b"]}, {"a": {}}]"##;
+
 /// Every word that may be plain, with values of all shapes.
 fn plain_or_not() -> Vec<Value> {
-    let words = [
-        "items",
-        "additionalProperties",
-        "contains",
-        "propertyNames",
-        "not",
-        "if",
-        "then",
-        "else",
-        "unevaluatedItems",
-        "unevaluatedProperties",
-        "properties",
-        "$defs",
-        "dependentSchemas",
-        "allOf",
-        "anyOf",
-        "oneOf",
-        "prefixItems",
-        "type",
-        "required",
-        "enum",
-        "examples",
-        "const",
-        "default",
-        "title",
-        "description",
-        "$comment",
-        "format",
-        "pattern",
-        "deprecated",
-        "readOnly",
-        "writeOnly",
-        "uniqueItems",
-        "minimum",
-        "maximum",
-        "exclusiveMinimum",
-        "exclusiveMaximum",
-        "multipleOf",
-        "minLength",
-        "maxLength",
-        "minItems",
-        "maxItems",
-        "minProperties",
-        "maxProperties",
-        "minContains",
-        "maxContains",
-        "$ref",
-        "$schema",
-        "$id",
-        "$anchor",
-        "$dynamicRef",
-        "$dynamicAnchor",
-        "$vocabulary",
-        "patternProperties",
-        "dependentRequired",
-        "contentSchema",
-        "dependencies",
-        "definitions",
-        "unheard",
-    ];
-    let values = [
-        json!(null),
-        json!(true),
-        json!(0),
-        json!(3),
-        json!(-1),
-        json!(1.0),
-        json!(0.5),
-        json!(1e300),
-        json!(""),
-        json!("string"),
-        json!("^[a-z]+$"),
-        json!("#/$defs/a"),
-        json!("#/%zz"),
-        json!("integer"),
-        json!(DRAFT),
-        json!([]),
-        json!(["string"]),
-        json!(["string", "string"]),
-        json!(["string", 1]),
-        json!([1]),
-        json!([[]]),
-        json!([true]),
-        json!([{}]),
-        json!([{"type": "string"}]),
-        json!({}),
-        json!({"type": "array"}),
-        json!({"a": true}),
-        json!({"a": {"minLength": 1}}),
-        json!({"a": 1}),
-        json!({"a": ["b"]}),
-        json!({"a": {}}),
-    ];
-    words.iter().flat_map(|word| values.iter().map(move |value| json!({*word: value}))).collect()
+    let values: Vec<Value> = serde_json::from_str(VALUES).unwrap();
+    WORDS.split(' ').flat_map(|word| values.iter().map(move |value| json!({ word: value }))).collect()
 }
 
 #[test]
