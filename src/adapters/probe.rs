@@ -54,8 +54,19 @@ fn runnable(file: &Path) -> Result<bool, String> {
 /// # Errors
 /// Why it gave none, in words.
 pub fn version(program: &Path, path: &str, limit: Duration) -> Result<String, String> {
+    let text = said(program, &["--version"], path, limit)?;
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty());
+    line.map(str::to_owned).ok_or_else(|| "--version printed nothing".to_owned())
+}
+
+/// What a program prints on standard output for a few words. It gets no input, `/` as folder and two variables.
+///
+/// # Errors
+/// Why it gave nothing, in words.
+pub fn said(program: &Path, words: &[&str], path: &str, limit: Duration) -> Result<String, String> {
+    let named = words.join(" ");
     let mut command = Command::new(program);
-    command.arg("--version").current_dir("/").env_clear().env("PATH", path).env("LANG", "C.UTF-8");
+    command.args(words).current_dir("/").env_clear().env("PATH", path).env("LANG", "C.UTF-8");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
     let mut child = command.spawn().map_err(|error| format!("it cannot be run: {error}"))?;
     let until = Instant::now() + limit;
@@ -72,14 +83,12 @@ pub fn version(program: &Path, path: &str, limit: Duration) -> Result<String, St
     let left = until.saturating_duration_since(Instant::now());
     let said = if in_time { output.recv_timeout(left).ok().and_then(Result::ok) } else { None };
     let status = end(&mut child)?;
-    let late = || format!("it gave no answer to --version in {} s", limit.as_secs_f32());
+    let late = || format!("it gave no answer to {named} in {} s", limit.as_secs_f32());
     let said = said.ok_or_else(late)?;
     if !status.success() {
-        return Err(format!("--version ended with {status}"));
+        return Err(format!("{named} ended with {status}"));
     }
-    let text = String::from_utf8_lossy(&said);
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty());
-    line.map(str::to_owned).ok_or_else(|| "--version printed nothing".to_owned())
+    Ok(String::from_utf8_lossy(&said).into_owned())
 }
 
 /// Waits until a child has ended, and leaves it to be collected: its number is nobody else's until then.

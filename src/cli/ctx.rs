@@ -84,6 +84,8 @@ pub struct Context {
     pub folder: PathBuf,
     /// This program's own file, for the lock's self-check.
     pub executable: Option<PathBuf>,
+    /// A variable that is none of [`Env`]'s, by its name.
+    pub lookup: fn(&str) -> Option<String>,
     /// The system's time and randomness.
     pub source: Arc<Source>,
     /// Whether what the command read counts.

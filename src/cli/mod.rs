@@ -44,6 +44,7 @@ mod show;
 mod start;
 mod status;
 mod validate;
+mod work;
 
 use ctx::{Context, Global};
 use env::Env;
@@ -59,6 +60,8 @@ pub struct Edge {
     pub folder: PathBuf,
     /// This program's own file.
     pub executable: Option<PathBuf>,
+    /// Any other variable, by its name: those that a child may have, and the one that holds a worker's key.
+    pub lookup: fn(&str) -> Option<String>,
     /// Time and randomness.
     pub source: Source,
 }
@@ -115,10 +118,20 @@ enum Command {
     Handoff(handoff::HandoffCommand),
     #[command(subcommand)]
     Contract(contract::ContractCommand),
+    Work(work::Work),
     Export(carry::export::ExportCommand),
     Import(carry::import::ImportCommand),
     Completions(shell::Completions),
     Man(shell::Man),
+    /// Become another program that does not outlive the process that started this one
+    #[command(hide = true)]
+    Keep {
+        /// The process that started this one
+        parent: u32,
+        /// The program and its arguments
+        #[arg(last = true)]
+        command: Vec<OsString>,
+    },
     /// Try to take a lock that the parent holds
     #[command(hide = true)]
     LockProbe {
@@ -172,6 +185,9 @@ fn answered(edge: Edge) -> u8 {
         Ok(parsed) => parsed,
         Err(error) => return usage(json, &error),
     };
+    if let Command::Keep { parent, command } = &command {
+        return crate::adapters::child::keep(*parent, command);
+    }
     output::set_color(&global.color);
     let done = prepare(edge, &global).and_then(|ctx| {
         let _span = tracing::debug_span!("command", schema).entered();
@@ -233,8 +249,8 @@ fn prepare(edge: Edge, global: &Global) -> Result<Context> {
         return Err(Error::new(Kind::Io, format!("{} is no folder", folder.display()))
             .fix("give -C a folder that is there"));
     }
-    let (executable, source) = (edge.executable, Arc::new(edge.source));
-    Ok(Context { global, env, folder, executable, source, doubt: Doubt::default() })
+    let (executable, lookup, source) = (edge.executable, edge.lookup, Arc::new(edge.source));
+    Ok(Context { global, env, folder, executable, lookup, source, doubt: Doubt::default() })
 }
 
 /// Diagnostics go to stderr and only there; they are never part of the record.
@@ -276,11 +292,13 @@ fn dispatch(command: Command, ctx: &Context) -> Result<Done> {
         Command::Effect(command) => command.run(ctx),
         Command::Handoff(command) => command.run(ctx),
         Command::Contract(command) => command.run(ctx),
+        Command::Work(command) => command.run(ctx),
         Command::Export(command) => command.run(ctx),
         Command::Import(command) => command.run(ctx),
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),
         Command::LockProbe { path } => shell::probe(&path),
+        Command::Keep { .. } => Err(Error::new(Kind::Usage, "keep is run by nf work alone")),
     }
 }
 

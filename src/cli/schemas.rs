@@ -5,7 +5,7 @@ use schemars::{Schema, schema_for};
 use super::output::{Envelope, Report, schema_name};
 use super::{
     capability, carry, checkpoint, consume, contract, doctor, effect, event, freeze, handoff, init, list,
-    packet, reply, resume, route, session, shell, show, start, status, validate,
+    packet, reply, resume, route, session, shell, show, start, status, validate, work,
 };
 
 fn of<R: Report>() -> (String, Schema) {
@@ -55,6 +55,8 @@ pub fn all() -> Vec<(String, Schema)> {
         of::<carry::far::FarPacket>(),
         of::<carry::far::FarReply>(),
         of::<carry::import::ImportReport>(),
+        of::<work::WorkReport>(),
+        of::<work::WorkedFar>(),
         of::<shell::CompletionsReport>(),
         of::<shell::ManReport>(),
         (schema_name("log"), schema_for!(crate::model::event::Record)),
