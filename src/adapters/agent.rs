@@ -103,6 +103,18 @@ pub fn cut(packet: &str, tokens: Option<u64>) -> Option<Failure> {
     })
 }
 
+/// What the status of a refused call means, where a program reports it.
+pub fn refused(status: u64) -> Option<Failure> {
+    Some(match status {
+        401 | 403 => unavailable("unauthorized", format!("the service refuses the key (status {status})")),
+        404 => unavailable("not_found", "the service has no such model or address (status 404)"),
+        429 => failure("quota", true, "a limit of use is reached (status 429)"),
+        500..=599 => failure("overloaded", true, format!("the service failed (status {status})")),
+        400..=499 => failure("refused_request", false, format!("the service refuses the request ({status})")),
+        _ => return None,
+    })
+}
+
 /// What an error that a program reports means. Its text is looked at and not kept: it may hold anything.
 pub fn meant(text: &str, otherwise: &'static str) -> Failure {
     let text = text.to_lowercase();

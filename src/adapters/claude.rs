@@ -100,6 +100,7 @@ fn read(ended: &Ended, isolate: bool, ask: &Ask<'_>, witness: &mut Witness) -> R
             "assistant" => {
                 let model = named(&event, "/message/model").filter(|model| model != NO_MODEL);
                 witness.model_served = model.or(witness.model_served.take());
+                witness.request_id = named(&event, "/request_id").or(witness.request_id.take());
             }
             "result" => result = Some(event),
             _ => {}
@@ -154,6 +155,10 @@ fn reported(result: &Value) -> Option<Failure> {
     }
     if subtype == "success" && !is_error {
         return None;
+    }
+    let status = result.get("api_error_status").and_then(Value::as_u64);
+    if let Some(failure) = status.and_then(agent::refused) {
+        return Some(failure);
     }
     let text = result.get("result").and_then(Value::as_str).unwrap_or_default();
     Some(agent::meant(text, "reported_error"))
