@@ -96,7 +96,7 @@ impl End {
                 failure("idle", true, format!("it was ended after {:?} without output", limits.idle))
             }
             End::TooMuch => {
-                failure("too_much_output", false, format!("it printed more than {} bytes", limits.bytes))
+                failure("too_much_output", true, format!("it printed more than {} bytes", limits.bytes))
             }
             End::Stopped => failure("stopped", true, "it was ended: its answer was wanted no longer"),
         })

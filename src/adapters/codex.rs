@@ -149,7 +149,7 @@ fn message(file: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
     if meta.len() > limit {
         return Err(failure(
             "too_much_output",
-            false,
+            true,
             format!("its last message has more than {limit} bytes"),
         ));
     }

@@ -170,6 +170,13 @@ impl Work {
                 "leave the filter out",
             );
         }
+        if self.out.is_some() && self.from.is_none() {
+            return wrong(
+                "--out without --from",
+                "where there is a store the answer is recorded there",
+                "leave --out out, or give --from EXPORT",
+            );
+        }
         if self.from.is_some() && ctx.global.dry_run {
             return wrong(
                 "--from beside --dry-run",
