@@ -1,5 +1,6 @@
-//! What the adapters of local agents share: the program with what it says of itself, its stream of events, and
-//! what its errors mean. A stream is read line by line, and no line of it is trusted to be one of the program's.
+//! What the adapters of local agents share: the program with what it says of itself, its stream of events,
+//! and what its errors mean. A stream is read line by line, and no line of it is trusted to be one of the
+//! program's.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,6 +19,16 @@ const LONGEST: usize = 512;
 /// Bytes of a packet that at least one token must be counted for.
 const BYTES_A_TOKEN: u64 = 8;
 
+crate::words! {
+    /// A local agent that is known by name.
+    Agent {
+        /// Claude Code.
+        Claude = "claude",
+        /// Codex.
+        Codex = "codex",
+    }
+}
+
 /// An agent's program as it is installed.
 #[derive(Debug, Clone)]
 pub struct Tool {
@@ -32,8 +43,8 @@ impl Tool {
     /// Finds a program and asks it for its version and its options.
     ///
     /// # Errors
-    /// A failure that says the way is not there: no program, no answer, or no such options, by name. Without an
-    /// option the run would be a weaker one than what is recorded of it.
+    /// A failure that says the way is not there: no program, no answer, or no such options, by name. Without
+    /// an option the run would be a weaker one than what is recorded of it.
     pub fn find(program: &str, help: &[&str], flags: &[&str], house: &House<'_>) -> Result<Self, Failure> {
         let missing = |why: String| unavailable("not_there", why);
         let file = probe::find(program, house.path(), Path::new("/")).map_err(missing)?;
@@ -70,8 +81,8 @@ pub fn named(event: &Value, pointer: &str) -> Option<String> {
     text.filter(|text| !text.trim().is_empty())
 }
 
-/// The events of a stream: every line that is a JSON object with a type. What is cut, torn or no event is left
-/// out; nothing rests on it.
+/// The events of a stream: every line that is a JSON object with a type. What is cut, torn or no event is
+/// left out; nothing rests on it.
 pub fn events(output: &[u8]) -> impl Iterator<Item = Value> + '_ {
     let lines = output.split(|byte| *byte == b'\n').filter(|line| line.first() == Some(&b'{'));
     let objects = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());

@@ -1,6 +1,6 @@
-//! One child that reads a packet and prints an answer. Owns it and its process group from the start until both
-//! are gone, whatever it does: it never reads, prints for ever, closes everything, or leaves others behind that
-//! hold its pipes. What it prints on standard error is counted and dropped.
+//! One child that reads a packet and prints an answer. Owns it and its process group from the start until
+//! both are gone, whatever it does: it never reads, prints for ever, closes everything, or leaves others
+//! behind that hold its pipes. What it prints on standard error is counted and dropped.
 
 use std::ffi::OsString;
 use std::io::{ErrorKind, Read, Write};
@@ -116,7 +116,8 @@ pub fn run(run: &Run<'_>) -> Ended {
         signal(&child, Signal::TERM);
         pipes.until_gone(&child, Instant::now() + GRACE);
     }
-    // A group that is gone already is what is wanted; while its leader is not collected its number is its own.
+    // A group that is gone already is what is wanted; while its leader is not collected its number is its
+    // own.
     signal(&child, Signal::KILL);
     let status = child.wait();
     let end = match (forced, status) {
@@ -213,7 +214,8 @@ impl<'a> Pipes<'a> {
         Self { stdin, input, stdout, stderr, output: Vec::new(), came: 0 }
     }
 
-    /// Gives and takes until the child has ended and all that it printed is here; or says why it is to be ended.
+    /// Gives and takes until the child has ended and all that it printed is here; or says why it is to be
+    /// ended.
     fn attend(&mut self, run: &Run<'_>, child: &Child) -> Option<End> {
         let begun = Instant::now();
         let mut last = begun;

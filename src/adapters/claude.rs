@@ -1,5 +1,5 @@
-//! Claude Code as a reviewer: one print-mode run without tools, settings, memory files or a session that is kept.
-//! Owns its command line and the meaning of its events. An answer is taken from the final result alone.
+//! Claude Code as a reviewer: one print-mode run without tools, settings, memory files or a session that is
+//! kept. Owns its command line and the meaning of its events. An answer is taken from the final result alone.
 
 use std::ffi::OsString;
 

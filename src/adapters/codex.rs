@@ -1,6 +1,6 @@
-//! Codex as a reviewer: one run without the user's settings, rules or a session that is kept. Owns its command
-//! line and the meaning of its events. The answer is the last message's file and never an earlier message. Its
-//! sandbox lets it read the disk, so that another mind is never proved here, only declared.
+//! Codex as a reviewer: one run without the user's settings, rules or a session that is kept. Owns its
+//! command line and the meaning of its events. The answer is the last message's file and never an earlier
+//! message. Its sandbox lets it read the disk, so that another mind is never proved here, only declared.
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -59,7 +59,8 @@ pub fn version(program: &Path, path: &str, limit: Duration) -> Result<String, St
     line.map(str::to_owned).ok_or_else(|| "--version printed nothing".to_owned())
 }
 
-/// What a program prints on standard output for a few words. It gets no input, `/` as folder and two variables.
+/// What a program prints on standard output for a few words. It gets no input, `/` as folder and two
+/// variables.
 ///
 /// # Errors
 /// Why it gave nothing, in words.

@@ -1,5 +1,5 @@
-//! What a process that runs others for long owes its machine: it notices that it is to end, and it leaves nobody
-//! behind. Owns the handlers of three signals and the finding of orphans; decides nothing.
+//! What a process that runs others for long owes its machine: it notices that it is to end, and it leaves
+//! nobody behind. Owns the handlers of three signals and the finding of orphans; decides nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -11,8 +11,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 /// How often orphans are looked for, and how long between two looks.
 const LOOKS: (u32, Duration) = (400, Duration::from_millis(5));
 
-/// A flag that SIGTERM, SIGINT and SIGHUP set in place of ending the process. SIGINT also where whoever started
-/// it had it ignored; SIGHUP not there, since that is how a program is told to outlive its terminal.
+/// A flag that SIGTERM, SIGINT and SIGHUP set in place of ending the process. SIGINT also where whoever
+/// started it had it ignored; SIGHUP not there, since that is how a program is told to outlive its terminal.
 ///
 /// # Errors
 /// The system's own.
@@ -40,8 +40,8 @@ pub fn adopt_orphans() {
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
 }
 
-/// Ends every child of this process, and theirs. To be called only while none is wanted: what is ended is told
-/// by its parent alone.
+/// Ends every child of this process, and theirs. To be called only while none is wanted: what is ended is
+/// told by its parent alone.
 pub fn end_orphans() {
     for _ in 0..LOOKS.0 {
         let orphans = children();

@@ -1,5 +1,6 @@
-//! Whether a schema is in the strict subset that programs and endpoints can hold a model to: every object closed
-//! and every member of it required. One that is not is left out, and the packet alone says what is wanted.
+//! Whether a schema is in the strict subset that programs and endpoints can hold a model to: every object
+//! closed and every member of it required. One that is not is left out, and the packet alone says what is
+//! wanted.
 
 use serde_json::{Map, Value};
 

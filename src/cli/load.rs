@@ -127,8 +127,8 @@ pub fn evidence(store: &Store, state: &State, result: StoredResult) -> Result<Ev
     })
 }
 
-/// The other side's ids, as far as they are known, of the session that asked, of those before it, and of those
-/// that froze the job: none of them may answer where another mind is wanted.
+/// The other side's ids, as far as they are known, of the session that asked, of those before it, and of
+/// those that froze the job: none of them may answer where another mind is wanted.
 pub fn natives(state: &State, source: &Session, job: Option<&Job>) -> Vec<String> {
     let frozen_by = job.map_or(&[][..], |job| &job.frozen_by);
     let others = state.ancestors(source).into_iter().chain(frozen_by.iter().cloned());

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use crate::adapters::agent::Agent;
 use crate::adapters::ask::Limits;
 use crate::adapters::signals;
 use crate::cli::ctx::Context;
@@ -29,7 +30,7 @@ mod worker;
 pub use far::WorkedFar;
 pub use report::WorkReport;
 use spell::{Place, Spell};
-use worker::{Agent, Way, Worker};
+use worker::{Way, Worker};
 
 /// The first and the longest pause between two looks at a queue that has nothing.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
@@ -44,8 +45,8 @@ const LOOK: Duration = Duration::from_millis(100);
     nf work --class semantic_reviewer --agent claude --model sonnet --isolate --key-env ANTHROPIC_API_KEY\n  \
     nf work --class specialist --drain --agent codex -- ./fallback.sh\n  \
     nf work --from export.json --out result.json -- ./review.sh     where there is no store\n\n\
-    The program reads the packet on standard input and prints the answer. It runs in an empty folder with a few \
-    variables: give absolute paths. Where several workers are given, the next one is asked when one gives no answer."
+    The program reads the packet on standard input and prints the answer. It runs in an empty folder with a \
+    few variables: give absolute paths. Of several workers the next one is asked where one gives no answer."
 )]
 pub struct Work {
     /// Only this handoff (id or unique beginning)
@@ -308,10 +309,7 @@ impl Work {
 
 /// One piece of work: what its class says is the exit code.
 fn once(spell: &mut Spell<'_>) -> Result<Done> {
-    let piece = match spell.piece()? {
-        Ok(piece) => piece,
-        Err(nothing) => return Err(nothing),
-    };
+    let piece = spell.piece()??;
     let mut report = WorkReport { told: piece.told, ..WorkReport::default() };
     report.stopped = piece.error.is_some() && spell.signalled.load(Ordering::Relaxed);
     piece.items.into_iter().for_each(|item| report.add(item));

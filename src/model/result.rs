@@ -53,7 +53,8 @@ pub struct Provenance {
     /// What intake changed, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub normalisation: Vec<String>,
-    /// What `nf` saw of the invocation, where it made one itself; of an imported answer as its file states it.
+    /// What `nf` saw of the invocation, where it made one itself; of an imported answer as its file states
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub witness: Option<Box<Witness>>,
     /// The result file that brought it, where it was answered far away.

@@ -163,8 +163,8 @@ fn evidence(
     })
 }
 
-/// The end of the evidence for a capability that turned out not to be there: refused, or nobody answers. Nothing
-/// where there is no evidence that says otherwise.
+/// The end of the evidence for a capability that turned out not to be there: refused, or nobody answers.
+/// Nothing where there is no evidence that says otherwise.
 pub fn gone(turn: &Turn<'_>, name: &Name, why: &str) -> Option<Event> {
     let held = turn.state.capability(name.as_str())?;
     (held.currency(turn.at()) == Currency::Current).then(|| Event::CapabilityObserved {

@@ -98,8 +98,8 @@ fn apart(witness: &Witness, imported: bool) -> Vec<Check> {
     lines
 }
 
-/// The grade that the grounds give: a relay is stated and bound by its nonce, never proved; only what `nf` itself
-/// ran, and kept apart, is.
+/// The grade that the grounds give: a relay is stated and bound by its nonce, never proved; only what `nf`
+/// itself ran, and kept apart, is.
 pub fn grade(grounds: &[Check]) -> Grade {
     match grounds.iter().all(|ground| ground.ok) {
         false => Grade::None,

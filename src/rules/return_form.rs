@@ -1,11 +1,13 @@
-//! The return form as a JSON Schema: what a program that can be held to a schema is asked for. What it gives back
-//! goes through the same intake and binding as any answer; a provider's word that it fits counts for nothing.
+//! The return form as a JSON Schema: what a program that can be held to a schema is asked for. What it gives
+//! back goes through the same intake and binding as any answer; a provider's word that it fits counts for
+//! nothing.
 
 use serde_json::{Value, json};
 
 use super::freeze::FrozenJob;
 
-/// The schema of the whole answer to a packet. The nonce is not in it: a schema may stand where others read it.
+/// The schema of the whole answer to a packet. The nonce is not in it: a schema may stand where others read
+/// it.
 pub fn schema(job: &FrozenJob) -> Value {
     let text = json!({"type": "string"});
     let identity = match job.id {

@@ -1,5 +1,5 @@
-//! Claude Code and Codex as workers, by programs that stand in for them: what they are given, what is taken for
-//! an answer, which grade it has, and who is asked next where one gives none.
+//! Claude Code and Codex as workers, by programs that stand in for them: what they are given, what is taken
+//! for an answer, which grade it has, and who is asked next where one gives none.
 
 use serde_json::{Value, json};
 
@@ -37,7 +37,8 @@ escaped() {{ sed 's/\\\\/\\\\\\\\/g; s/\"/\\\\\"/g' | tr -d '\\n'; }}
 const CLAUDE: &str = r#"
 echo '{"type":"system","subtype":"init","tools":[],"mcp_servers":[],"session_id":"native-1"}'
 echo '{"type":"assistant","message":{"model":"served-1"},"request_id":"req-1","session_id":"native-1"}'
-printf '{"type":"result","subtype":"success","is_error":false,"session_id":"native-1","result":"%s",' "$result"
+printf '{"type":"result","subtype":"success","is_error":false,"session_id":"native-1",'
+printf '"result":"%s",' "$result"
 echo '"usage":{"input_tokens":4000,"output_tokens":50}}'
 "#;
 
@@ -130,7 +131,7 @@ fn a_schema_that_is_strict_is_sent_without_the_nonce() {
 
 /// A stand-in that looks for what it should not know, and tells what it found.
 const SPY: &str = r#"
-found=$({ cat "$HOME/.claude/CLAUDE.md"; cat CLAUDE.md ../CLAUDE.md ../../CLAUDE.md .git/config; env | grep CANARY
+found=$({ cat "$HOME/.claude/CLAUDE.md" CLAUDE.md ../CLAUDE.md ../../CLAUDE.md .git/config; env | grep CANARY
     find "$HOME" . -type f -exec cat {} +; } 2> /dev/null | grep -o 'canary-[a-z]*' | sort -u | tr '\n' ' ')
 found="found: $found"
 "#;
@@ -199,7 +200,7 @@ fn what_is_no_verdict_goes_on_to_the_next_worker_with_the_same_question() {
         &project,
         "claude",
         CLAUDE_HELP,
-        "echo '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":true,\"result\":\"You have hit your usage limit\"}'",
+        r#"echo '{"type":"result","subtype":"success","is_error":true,"result":"usage limit reached"}'"#,
     );
     codex(&project, "echo '{\"type\":\"turn.failed\",\"error\":{\"message\":\"boom\"}}'");
     program(&project, "answer.sh", "read_packet; answer reject");
@@ -244,8 +245,13 @@ fn a_way_that_is_gone_is_asked_no_more_and_its_evidence_ends() {
     let declare = "capability declare claude --family local_agent --permission-class diagnostic --cost plan \
         --interactive false --executes-model true --isolated true";
     project.nf(&declare.split_whitespace().collect::<Vec<_>>()).expect(0);
-    agent(&project, "claude", CLAUDE_HELP, "echo \"$$\" >> \"$0.ran\"
-        echo '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":true,\"api_error_status\":401}'; exit 1");
+    agent(
+        &project,
+        "claude",
+        CLAUDE_HELP,
+        r#"echo "$$" >> "$0.ran"
+        echo '{"type":"result","subtype":"success","is_error":true,"api_error_status":401}'; exit 1"#,
+    );
     program(&project, "answer.sh", "read_packet; answer accept");
     let data = done(&project, &by(&["claude"], &["--drain", "--", "./answer.sh"]));
     assert_eq!((&data["answered"], &data["unanswered"]), (&json!(2), &json!(1)));

@@ -68,7 +68,8 @@ fn inherited() -> Vec<String> {
 fn a_child_gets_the_packet_an_empty_folder_a_few_variables_and_nothing_else() {
     let text = "read_packet
         { env | cut -d= -f1; } | sort > \"$0.env\"; ls -A > \"$0.folder\"; pwd >> \"$0.folder\"
-        tr '\\0' ' ' < /proc/$$/cmdline > \"$0.argv\"; cut -d' ' -f5 /proc/$$/stat > \"$0.group\"; echo $$ >> \"$0.group\"
+        tr '\\0' ' ' < /proc/$$/cmdline > \"$0.argv\"
+        cut -d' ' -f5 /proc/$$/stat > \"$0.group\"; echo $$ >> \"$0.group\"
         answer accept";
     for isolate in [false, true] {
         let (mut project, _) = with_program(text);

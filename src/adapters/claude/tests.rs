@@ -38,8 +38,9 @@ fn the_installed_version_has_the_options_and_the_command_line_holds_no_packet() 
     };
     assert_eq!(
         words(&installed),
-        "/no/tool|-p|--output-format|stream-json|--verbose|--model|m|--json-schema|{\"type\":\"object\"}|--tools||\
-         --strict-mcp-config|--disable-slash-commands|--safe-mode|--setting-sources||--no-session-persistence"
+        "/no/tool|-p|--output-format|stream-json|--verbose|--model|m|--json-schema|{\"type\":\"object\"}|\
+         --tools||--strict-mcp-config|--disable-slash-commands|--safe-mode|--setting-sources||\
+         --no-session-persistence"
     );
     assert!(words(&tool("--max-turns <n>")).ends_with("|--max-turns|4"));
 }

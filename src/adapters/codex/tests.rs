@@ -38,9 +38,9 @@ fn the_installed_version_has_the_options_and_the_command_line_holds_no_packet() 
         .replace(room.side.to_str().unwrap(), "SIDE");
     assert_eq!(
         all,
-        "/no/tool|exec|--json|--ephemeral|--ignore-user-config|--ignore-rules|--skip-git-repo-check|--sandbox|\
-         read-only|-C|DIR|-m|m|-c|project_doc_max_bytes=0|-c|mcp_servers={}|--output-schema|/side/schema.json|-o|\
-         SIDE/last.json|-"
+        "/no/tool|exec|--json|--ephemeral|--ignore-user-config|--ignore-rules|--skip-git-repo-check|\
+         --sandbox|read-only|-C|DIR|-m|m|-c|project_doc_max_bytes=0|-c|mcp_servers={}|--output-schema|\
+         /side/schema.json|-o|SIDE/last.json|-"
     );
 }
 

@@ -1,5 +1,5 @@
-//! The lease of an attempt that is being worked on: it is renewed while the worker runs, and the worker is ended
-//! when the attempt is no longer this one's, or when this program is told to end.
+//! The lease of an attempt that is being worked on: it is renewed while the worker runs, and the worker is
+//! ended when the attempt is no longer this one's, or when this program is told to end.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -69,7 +69,8 @@ impl Holding<'_> {
         )
     }
 
-    /// Asks a worker and keeps the lease meanwhile. Beside the outcome, why the attempt is no longer this one's.
+    /// Asks a worker and keeps the lease meanwhile. Beside the outcome, why the attempt is no longer this
+    /// one's.
     pub fn ask(&self, ready: &Ready<'_>, ask: &Ask<'_>, signalled: &AtomicBool) -> (Outcome, Option<Error>) {
         let stop = AtomicBool::new(false);
         let own = Ask { stop: &stop, ..*ask };
@@ -77,7 +78,7 @@ impl Holding<'_> {
         let mut lost = None;
         let outcome = std::thread::scope(|scope| {
             // The child lives no longer than the thread that started it, and that one waits for its end.
-            scope.spawn(|| sender.send(ready.ask(&own)));
+            scope.spawn(|| drop(sender.send(ready.ask(&own))));
             let mut due = self.boottime() + self.third();
             loop {
                 match receiver.recv_timeout(LOOK) {

@@ -1,4 +1,5 @@
-//! What `work` tells: one line for each piece of work that it took, and one error for one that gave no answer.
+//! What `work` tells: one line for each piece of work that it took, and one error for one that gave no
+//! answer.
 
 use serde::Serialize;
 
@@ -14,21 +15,35 @@ use crate::store::Position;
 /// Pieces of work that are told of at most, the newest ones.
 const TOLD: usize = 100;
 
-crate::words! {
-    /// What became of one attempt.
-    Fate {
-        /// Its answer was bound; a negative verdict is one too.
-        Valid = "valid",
-        /// Its answer failed intake or binding, or was refused.
-        Refused = "refused",
-        /// It gave no answer.
-        Failed = "execution_failed",
-        /// The way to the worker is not there.
-        Unavailable = "execution_unavailable",
-        /// It was no longer the current one.
-        Lost = "lease_lost",
-        /// It was given back, as the program was told to end.
-        Released = "released",
+/// What became of one attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Fate {
+    /// Its answer was bound; a negative verdict is one too.
+    Valid,
+    /// Its answer failed intake or binding, or was refused.
+    Refused,
+    /// It gave no answer.
+    ExecutionFailed,
+    /// The way to the worker is not there.
+    ExecutionUnavailable,
+    /// It was no longer the current one.
+    LeaseLost,
+    /// It was given back, as the program was told to end.
+    Released,
+}
+
+impl Fate {
+    /// It in a few words.
+    fn words(self) -> &'static str {
+        match self {
+            Fate::Valid => "valid",
+            Fate::Refused => "refused",
+            Fate::ExecutionFailed => "no answer",
+            Fate::ExecutionUnavailable => "not there",
+            Fate::LeaseLost => "lease lost",
+            Fate::Released => "given back",
+        }
     }
 }
 
@@ -98,7 +113,7 @@ impl Item {
     pub fn line(&self) -> String {
         let Item { handoff, worker, fate, .. } = self;
         let verdict = self.verdict.as_ref().and_then(|verdict| verdict.value.as_deref());
-        let mut line = format!("{handoff} by {worker}: {fate}");
+        let mut line = format!("{handoff} by {worker}: {}", fate.words());
         line.extend(self.result.iter().map(|result| format!(", result {result}")));
         line.extend(verdict.map(|verdict| format!(", verdict {verdict}")));
         line.extend(self.grade.map(|grade| format!(", independence {grade}")));
@@ -178,11 +193,12 @@ pub fn no_answer(worker: &Name, failure: &Failure) -> Error {
             .to_owned(),
         (false, _) => "nf work again, or with another worker; the question is the same".to_owned(),
     };
+    let millis = |wait: std::time::Duration| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
     Error::new(kind, format!("worker {worker} gave no answer; this is no verdict"))
         .because(format!("{}: {}", failure.reason, failure.detail))
         .fix(fix)
         .details(serde_json::json!({
             "reason": failure.reason, "worker": worker, "retryable": failure.retryable,
-            "retry_after_ms": failure.retry_after.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
+            "retry_after_ms": failure.retry_after.map(millis),
         }))
 }

@@ -1,6 +1,6 @@
-//! One piece of work from its claim to its end: each worker in turn is asked until one gives an answer, whatever
-//! the answer says. Only a failure of execution goes on to the next, with the same question; a valid verdict and a
-//! refused answer never do (semantic-execution contract, 09 and 10).
+//! One piece of work from its claim to its end: each worker in turn is asked until one gives an answer,
+//! whatever the answer says. Only a failure of execution goes on to the next, with the same question; a valid
+//! verdict and a refused answer never do (semantic-execution contract, 09 and 10).
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -215,7 +215,7 @@ impl<'a> Spell<'a> {
         let (outcome, lost) = holding.ask(ready, &ask, self.signalled);
         signals::end_orphans();
         if let Some(error) = lost {
-            let item = item.because(Fate::Lost, error.kind.word(), error.message.clone());
+            let item = item.because(Fate::LeaseLost, error.kind.word(), error.message.clone());
             return Ok(Made::Over(item, error));
         }
         let failure = match outcome.answer {
@@ -254,14 +254,16 @@ impl<'a> Spell<'a> {
         Ok(match outcome {
             Ok(bound) => Made::Valid(item.bound(&bound), news(&bound), position),
             Err(error) => {
-                let fate = if error.kind == Kind::ExecutionFailed { Fate::Failed } else { Fate::Refused };
+                let fate =
+                    if error.kind == Kind::ExecutionFailed { Fate::ExecutionFailed } else { Fate::Refused };
                 let why = error.cause.clone().unwrap_or_else(|| error.message.clone());
                 Made::Over(item.because(fate, error.kind.word(), why), error)
             }
         })
     }
 
-    /// Records that a worker gave no answer. The question is free at once for the next one, else after a pause.
+    /// Records that a worker gave no answer. The question is free at once for the next one, else after a
+    /// pause.
     fn failed(&mut self, at: usize, holding: &Holding<'_>, item: Item, failure: Failure) -> Result<Made> {
         let another = self.places[at + 1..].iter().any(|place| place.gone.is_none());
         let name = self.places[at].ready.worker.name.clone();
@@ -281,7 +283,7 @@ impl<'a> Spell<'a> {
             Ok(decision)
         });
         let error = no_answer(&name, &failure).with("handoff", &item.handoff).with("attempt", &item.attempt);
-        let fate = if failure.unavailable { Fate::Unavailable } else { Fate::Failed };
+        let fate = if failure.unavailable { Fate::ExecutionUnavailable } else { Fate::ExecutionFailed };
         let mut item = item.because(fate, failure.reason, failure.detail.clone());
         if failure.unavailable {
             self.places[at].gone = Some(failure);
@@ -290,7 +292,7 @@ impl<'a> Spell<'a> {
             Ok(held) => item.ready_at = held.ready_at,
             // Somebody has taken the attempt away meanwhile: nothing is left to be recorded of it.
             Err(late) if late.kind == Kind::LeaseLost || late.kind == Kind::HandoffCancelled => {
-                let item = item.because(Fate::Lost, late.kind.word(), late.message.clone());
+                let item = item.because(Fate::LeaseLost, late.kind.word(), late.message.clone());
                 return Ok(Made::Over(item, late));
             }
             Err(other) => return Err(other),
@@ -313,7 +315,7 @@ fn released(holding: &Holding<'_>, item: Item) -> Result<Made> {
     match holding.act("release", release).and_then(|answer| answer.outcome) {
         Ok(_) => Ok(Made::Over(item.because(Fate::Released, "stopped", detail), error)),
         Err(late) if late.kind == Kind::LeaseLost || late.kind == Kind::HandoffCancelled => {
-            Ok(Made::Over(item.because(Fate::Lost, late.kind.word(), late.message.clone()), late))
+            Ok(Made::Over(item.because(Fate::LeaseLost, late.kind.word(), late.message.clone()), late))
         }
         Err(other) => Err(other),
     }

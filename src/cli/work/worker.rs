@@ -1,11 +1,11 @@
-//! A worker: who answers, how it is run, and what is known of its answers before it is asked. Workers come from
-//! the command line or the user's own configuration, never from a store: a store that was cloned must not be able
-//! to name a program to run.
+//! A worker: who answers, how it is run, and what is known of its answers before it is asked. Workers come
+//! from the command line or the user's own configuration, never from a store: a store that was cloned must
+//! not be able to name a program to run.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use crate::adapters::agent::Tool;
+use crate::adapters::agent::{Agent, Tool};
 use crate::adapters::ask::{Ask, Failure, Outcome};
 use crate::adapters::child::unavailable;
 use crate::adapters::room::{ALLOWED, House};
@@ -16,16 +16,6 @@ use crate::model::handoff::Transport;
 use crate::model::id::Name;
 use crate::model::job::{Cost, Family, Grade, Locality};
 use crate::rules::claim::Offer;
-
-crate::words! {
-    /// A local agent that is known by name.
-    Agent {
-        /// Claude Code.
-        Claude = "claude",
-        /// Codex.
-        Codex = "codex",
-    }
-}
 
 /// The way to an answer.
 #[derive(Debug, Clone, PartialEq)]

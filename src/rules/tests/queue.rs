@@ -2,6 +2,7 @@
 
 mod ends;
 mod model;
+mod seen;
 mod waits;
 mod walks;
 
