@@ -289,3 +289,33 @@ fn terms_that_a_program_cannot_meet_are_refused_before_it_runs() {
     }
     assert!(!project.at("answer.sh.ran").exists());
 }
+
+#[test]
+fn what_a_program_says_on_standard_error_is_shown_when_asked_for_and_never_kept() {
+    for (more, shown) in [(&[][..], false), (&["--show-stderr"], true)] {
+        let (project, _) = with_program("read_packet; echo private-thoughts >&2; answer accept");
+        let ran = project.nf(&line(more)).expect(0);
+        assert_eq!(ran.stderr.contains("private-thoughts"), shown, "{}", ran.stderr);
+        assert!(!String::from_utf8_lossy(&project.log()).contains("private-thoughts"));
+    }
+}
+
+#[test]
+fn an_answer_that_came_when_the_attempt_was_lost_is_kept_and_not_applied() {
+    let text = "read_packet; touch \"$0.ran\"; while [ ! -e \"$0.go\" ]; do sleep 0.05; done; answer accept";
+    let (project, handoff) = with_program(text);
+    // A lease so long that no renewal tells of the loss before the answer comes.
+    let mut working = project.command(&line(&["--ttl", "1h", "--json"]));
+    let working = working.stdout(std::process::Stdio::piped()).spawn().expect("nf runs");
+    crate::work_children::until("its start", || project.at("answer.sh.ran").exists().then_some(()));
+    done(&project, &["handoff", "release", &handoff, "--revoke"]);
+    project.write("answer.sh.go", "");
+    let output = working.wait_with_output().expect("nf ends");
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(document["error"]["details"]["items"][0]["fate"], "lease_lost");
+    names(&document["error"]["fix"], &["kept as blob"]);
+    assert_eq!(events_of(&project, "conflict.refused").len(), 1);
+    assert_eq!(shown(&project, &handoff, "/state"), "queued");
+    assert_sound(&project);
+}

@@ -11,7 +11,7 @@ use crate::expect::{done, events_of, failed, refused, shown};
 use crate::faults::tools::assert_sound;
 use crate::handoffs::{CLAIM, queued};
 use crate::harness::Project;
-use crate::work::{WORK, line, program, project, with_program};
+use crate::work::{line, program, project, with_program};
 
 /// How long a test waits for what should come at once.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -280,7 +280,10 @@ fn no_program_is_run_in_the_project() {
     std::fs::create_dir(project.at("tmp")).expect("a folder");
     let inside = project.at("tmp").display().to_string();
     project.set("TMPDIR", &inside);
-    let error = failed(&project, &line(&[]), b"", 7, "execution_failed");
+    let error = refused(&project, &line(&[]), 6, "execution_unavailable");
     assert!(error["cause"].as_str().is_some_and(|cause| cause.contains("set TMPDIR")), "{error}");
-    refused(&project, &[WORK, &["--", "./answer.sh"]].concat(), 8, "pending");
+    project.set("TMPDIR", "/no/such");
+    refused(&project, &line(&[]), 6, "execution_unavailable");
+    project.set("TMPDIR", "/tmp");
+    assert_eq!(done(&project, &line(&[]))["answered"], 1, "and it cost no attempt");
 }

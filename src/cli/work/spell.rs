@@ -214,18 +214,17 @@ impl<'a> Spell<'a> {
         };
         let (outcome, lost) = holding.ask(ready, &ask, self.signalled);
         signals::end_orphans();
-        if let Some(error) = lost {
-            let item = item.because(Fate::LeaseLost, error.kind.word(), error.message.clone());
-            return Ok(Made::Over(item, error));
-        }
-        let failure = match outcome.answer {
-            // What came before the signal is an answer, and it was paid for.
-            Ok(bytes) => {
-                let seen =
-                    Seen { attempt: &holding.attempt, nonce: holding.nonce, witness: &outcome.witness };
-                return self.bound(&bytes, seen, item);
+        let failure = match (outcome.answer, lost) {
+            // What came before a signal, or before the attempt was lost, is an answer and not thrown away.
+            (Ok(bytes), _) => {
+                let (attempt, nonce) = (&holding.attempt, holding.nonce);
+                return self.bound(&bytes, Seen { attempt, nonce, witness: &outcome.witness }, item);
             }
-            Err(failure) => failure,
+            (Err(_), Some(error)) => {
+                let item = item.because(Fate::LeaseLost, error.kind.word(), error.message.clone());
+                return Ok(Made::Over(item, error));
+            }
+            (Err(failure), None) => failure,
         };
         if self.signalled.load(Ordering::Relaxed) {
             return released(&holding, item);
@@ -254,8 +253,11 @@ impl<'a> Spell<'a> {
         Ok(match outcome {
             Ok(bound) => Made::Valid(item.bound(&bound), news(&bound), position),
             Err(error) => {
-                let fate =
-                    if error.kind == Kind::ExecutionFailed { Fate::ExecutionFailed } else { Fate::Refused };
+                let fate = match error.kind {
+                    Kind::ExecutionFailed => Fate::ExecutionFailed,
+                    Kind::LeaseLost | Kind::HandoffCancelled => Fate::LeaseLost,
+                    _ => Fate::Refused,
+                };
                 let why = error.cause.clone().unwrap_or_else(|| error.message.clone());
                 Made::Over(item.because(fate, error.kind.word(), why), error)
             }

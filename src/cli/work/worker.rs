@@ -92,6 +92,10 @@ impl Worker {
             show_errors,
             now,
         };
+        // A place that cannot be had costs no attempt if it is noticed before a claim.
+        if let Err(why) = house.room() {
+            return Ok(Err(unavailable("no_room", why)));
+        }
         let found = match &self.way {
             Way::Process(command) => program(ctx, command, &house).map(Found::Command),
             Way::Agent(Agent::Claude) => claude::find(&house).map(Found::Claude),

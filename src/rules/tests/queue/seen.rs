@@ -1,5 +1,5 @@
-//! Answers of which `nf` itself saw who gave them: what must be recorded, what it proves, and what an answer's
-//! own words count for beside it.
+//! Answers of which `nf` itself saw who gave them: what must be recorded, what it proves, and what an
+//! answer's own words count for beside it.
 
 use super::*;
 use crate::model::check::failed;
