@@ -15,9 +15,9 @@ fn main() -> ExitCode {
         variables: variables.collect::<BTreeMap<_, _>>(),
         folder: std::env::current_dir().unwrap_or_default(),
         executable: std::env::current_exe().ok(),
+        lookup: text_of,
         source: Source { moment: Box::new(moment), random: Box::new(|bytes| getrandom::fill(bytes).ok()) },
         config: Box::new(config),
-        secret: Box::new(text_of),
     };
     ExitCode::from(nf::cli::run(edge))
 }

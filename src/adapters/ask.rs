@@ -1,6 +1,7 @@
-//! The one shape of every adapter: a frozen packet goes in, and one answer or one failure of execution comes out,
-//! with what was seen of who gave it. An adapter changes nothing of the packet, never retries, and never reads a
-//! verdict (semantic-execution contract, 12); what it brings goes through the same intake as a pasted reply.
+//! The one shape of every adapter: a frozen packet goes in, and one answer or one failure of execution comes
+//! out, with what was seen of who gave it. An adapter changes nothing of the packet, never retries, and never
+//! reads a verdict (semantic-execution contract, 12); what it brings goes through the same intake as a pasted
+//! reply.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -49,7 +50,8 @@ pub struct Failure {
     /// Whether this way is no longer there (its evidence ends, and the route is resolved anew), or only this
     /// invocation failed.
     pub unavailable: bool,
-    /// The reason, one word of the failure list such as `timeout`, `quota`, `truncated_input`, `unauthorized`.
+    /// The reason, one word of the failure list such as `timeout`, `quota`, `truncated_input`,
+    /// `unauthorized`.
     pub reason: &'static str,
     /// What happened, in words, without secrets and without the text of an answer.
     pub detail: String,

@@ -25,7 +25,6 @@ pub const CLAUDE: Flags = Flags {
         "--safe-mode",
         "--setting-sources",
         "--no-session-persistence",
-        "--max-turns",
     ],
 };
 
@@ -48,12 +47,15 @@ pub const CODEX: Flags = Flags {
 };
 
 impl Flags {
-    /// The required options that a help text does not list. An option is a word of its own: `--json` does not
-    /// stand in `--json-schema`.
+    /// The required options that a help text does not list.
     pub fn missing(&self, help: &str) -> Vec<&'static str> {
-        let words: Vec<&str> = help.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').collect();
-        self.required.iter().copied().filter(|flag| !words.contains(flag)).collect()
+        self.required.iter().copied().filter(|flag| !lists(help, flag)).collect()
     }
+}
+
+/// Whether a help text lists an option. An option is a word of its own: `--json` does not stand in `--json-schema`.
+pub fn lists(help: &str, flag: &str) -> bool {
+    help.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').any(|word| word == flag)
 }
 
 #[cfg(test)]

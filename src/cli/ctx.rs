@@ -84,12 +84,12 @@ pub struct Context {
     pub folder: PathBuf,
     /// This program's own file, for the lock's self-check.
     pub executable: Option<PathBuf>,
+    /// A variable that is none of [`Env`]'s, by its name.
+    pub lookup: fn(&str) -> Option<String>,
     /// The system's time and randomness.
     pub source: Arc<Source>,
     /// The user's config folder, as the platform says it.
     pub config: Box<dyn Fn() -> Option<PathBuf>>,
-    /// Variables that hold keys, by name.
-    pub secret: super::Secret,
     /// Whether what the command read counts.
     pub doubt: Doubt,
 }

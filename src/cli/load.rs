@@ -117,6 +117,7 @@ pub fn evidence(store: &Store, state: &State, result: StoredResult) -> Result<Ev
         body: read::<Value>(store, &result.blob)?,
         frozen: asked(store, job.as_ref(), &handoff)?,
         ancestors: state.ancestors(&source),
+        natives: natives(state, &source, job.as_ref()),
         result,
         job,
         attempt,
@@ -124,6 +125,18 @@ pub fn evidence(store: &Store, state: &State, result: StoredResult) -> Result<Ev
         source,
         worker,
     })
+}
+
+/// The other side's ids, as far as they are known, of the session that asked, of those before it, and of
+/// those that froze the job: none of them may answer where another mind is wanted.
+pub fn natives(state: &State, source: &Session, job: Option<&Job>) -> Vec<String> {
+    let frozen_by = job.map_or(&[][..], |job| &job.frozen_by);
+    let others = state.ancestors(source).into_iter().chain(frozen_by.iter().cloned());
+    let others = others.filter_map(|id| state.get::<Session>(&id)).filter_map(|session| session.native);
+    let mut all: Vec<String> = source.native.clone().into_iter().chain(others).collect();
+    all.sort();
+    all.dedup();
+    all
 }
 
 fn read<T: serde::de::DeserializeOwned>(store: &Store, hash: &Hash) -> Result<T> {

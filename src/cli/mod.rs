@@ -44,6 +44,7 @@ mod show;
 mod start;
 mod status;
 mod validate;
+mod work;
 mod workers;
 
 use ctx::{Context, Global};
@@ -60,17 +61,14 @@ pub struct Edge {
     pub folder: PathBuf,
     /// This program's own file.
     pub executable: Option<PathBuf>,
+    /// Any other variable, by its name: those that a child may have, and the one that the user's settings or a
+    /// flag name: a key or a webhook's secret, looked up where it is used and kept nowhere.
+    pub lookup: fn(&str) -> Option<String>,
     /// Time and randomness.
     pub source: Source,
     /// The user's config folder of this program, where the platform has one.
     pub config: Box<dyn Fn() -> Option<PathBuf>>,
-    /// A variable that the user's settings or a flag name: a key or a webhook's secret. It is looked up where
-    /// it is used, and kept nowhere.
-    pub secret: Secret,
 }
-
-/// Looks up a variable by its name.
-pub type Secret = Box<dyn Fn(&str) -> Option<String>>;
 
 const EXIT_CODES: &str = "Exit codes:
    0  done; also a valid negative verdict and an identical duplicate
@@ -124,10 +122,20 @@ enum Command {
     Handoff(handoff::HandoffCommand),
     #[command(subcommand)]
     Contract(contract::ContractCommand),
+    Work(work::Work),
     Export(carry::export::ExportCommand),
     Import(carry::import::ImportCommand),
     Completions(shell::Completions),
     Man(shell::Man),
+    /// Become another program that does not outlive the process that started this one
+    #[command(hide = true)]
+    Keep {
+        /// The process that started this one
+        parent: u32,
+        /// The program and its arguments
+        #[arg(last = true)]
+        command: Vec<OsString>,
+    },
     /// Try to take a lock that the parent holds
     #[command(hide = true)]
     LockProbe {
@@ -221,6 +229,9 @@ fn answered(edge: Edge) -> u8 {
         Ok(parsed) => parsed,
         Err(error) => return usage(json, &error),
     };
+    if let Command::Keep { parent, command } = &command {
+        return crate::adapters::child::keep(*parent, command);
+    }
     output::set_color(&global.color);
     let done = prepare(edge, &global).and_then(|ctx| {
         let _span = tracing::debug_span!("command", schema).entered();
@@ -282,9 +293,9 @@ fn prepare(edge: Edge, global: &Global) -> Result<Context> {
         return Err(Error::new(Kind::Io, format!("{} is no folder", folder.display()))
             .fix("give -C a folder that is there"));
     }
-    let Edge { executable, config, secret, .. } = edge;
+    let Edge { executable, lookup, config, .. } = edge;
     let source = Arc::new(edge.source);
-    Ok(Context { global, env, folder, executable, source, config, secret, doubt: Doubt::default() })
+    Ok(Context { global, env, folder, executable, lookup, source, config, doubt: Doubt::default() })
 }
 
 /// Diagnostics go to stderr and only there; they are never part of the record.
@@ -326,11 +337,13 @@ fn dispatch(command: Command, ctx: &Context) -> Result<Done> {
         Command::Effect(command) => command.run(ctx),
         Command::Handoff(command) => command.run(ctx),
         Command::Contract(command) => command.run(ctx),
+        Command::Work(command) => command.run(ctx),
         Command::Export(command) => command.run(ctx),
         Command::Import(command) => command.run(ctx),
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),
         Command::LockProbe { path } => shell::probe(&path),
+        Command::Keep { .. } => Err(Error::new(Kind::Usage, "keep is run by nf work alone")),
     }
 }
 

@@ -77,9 +77,11 @@ impl Report for PacketReport {
         let carry = match self.sent.transport {
             Transport::Chat => "paste the packet into a separate chat and copy its answer",
             Transport::Human => "give the packet to a person, who fills in the form at its end",
-            Transport::Agent | Transport::Worker | Transport::Import => {
-                "hand the packet to a separate agent and keep its answer"
-            }
+            Transport::Agent
+            | Transport::Worker
+            | Transport::Process
+            | Transport::Http
+            | Transport::Import => "hand the packet to a separate agent and keep its answer",
         };
         let mut news = vec![
             format!("handoff {handoff}, attempt {attempt}{again}, gate {gate}"),

@@ -15,11 +15,12 @@ use crate::model::decision::{Decision, Turn};
 use crate::model::fold::current_run;
 use crate::model::handoff::{Attempt, Handoff, Transport};
 use crate::model::hash::{Hash, canonical};
-use crate::model::id::{HandoffId, JobId};
+use crate::model::id::{AttemptId, HandoffId, JobId};
 use crate::model::job::{Job, Polarity};
 use crate::model::result::Standing;
 use crate::model::session::Session;
 use crate::model::state::State;
+use crate::model::witness::Witness;
 use crate::rules::answer::{Arrival, Bound, Intake, arrive};
 use crate::rules::binding::Claim;
 use crate::rules::carry::Returned;
@@ -186,11 +187,24 @@ pub struct Brought<'a> {
     pub whole: (Hash, u64),
     /// The result file, where it came in one.
     pub file: Option<&'a Returned>,
+    /// The attempt that this program itself had answered, where it did.
+    pub seen: Option<Seen<'a>>,
+}
+
+/// An answer that came from where this program itself asked: no nonce in it makes it another attempt's.
+#[derive(Clone, Copy)]
+pub struct Seen<'a> {
+    /// The attempt that was answered.
+    pub attempt: &'a AttemptId,
+    /// BLAKE3 of the nonce that its packet carries.
+    pub nonce: Hash,
+    /// What was seen of who answered.
+    pub witness: &'a Witness,
 }
 
 impl<'a> Brought<'a> {
     pub(super) fn pasted(command: &'a str, bytes: &'a [u8]) -> Self {
-        Self { command, bytes, whole: (Hash::of(bytes), bytes.len() as u64), file: None }
+        Self { command, bytes, whole: (Hash::of(bytes), bytes.len() as u64), file: None, seen: None }
     }
 }
 
@@ -280,18 +294,23 @@ pub(super) fn gather(
     let bytes = brought.bytes;
     brought.file.map_or(Ok(()), |file| super::carry::import::known(file, state))?;
     let mut intake = intake(opened, state, bytes);
-    let Some((attempt, nonce)) = known_attempt(ctx, state, &intake, bytes) else {
+    let attempt = match &brought.seen {
+        Some(seen) => Some((get(state, seen.attempt)?, seen.nonce)),
+        None => known_attempt(ctx, state, &intake, bytes),
+    };
+    let Some((attempt, nonce)) = attempt else {
         return Err(match &intake {
             Err(fault) => intake_error(fault),
             Ok(extracted) => no_such_packet(state, &Claim::read(&extracted.value)),
         });
     };
-    match brought.file {
-        Some(file) => {
+    match (brought.file, &brought.seen) {
+        (Some(file), _) => {
             super::carry::import::same_attempt(file, &attempt)?;
             intake = intake.map(|extracted| file.told(extracted));
         }
-        None => complete_nonce(ctx, &mut intake),
+        (None, None) => complete_nonce(ctx, &mut intake),
+        (None, Some(_)) => {}
     }
     let job = load::job(state, attempt.job.as_ref())?;
     let handoff: Handoff = get(state, &attempt.handoff)?;
@@ -360,8 +379,10 @@ pub(super) fn decide(
         handoff,
         frozen: &facts.frozen,
         history: state.history(attempt.question()),
-        job,
         ancestors: state.ancestors(&source),
+        natives: load::natives(state, &source, job.as_ref()),
+        job,
+        witness: brought.seen.map(|seen| seen.witness).or_else(|| brought.file?.witness.as_ref()).cloned(),
         worker: get(state, &attempt.worker_session)?,
         held: attempt.result.as_ref().and_then(|id| state.get(id)),
         bindings: carry(&newest, &facts.declared),

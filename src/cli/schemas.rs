@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::output::{Envelope, Report, schema_name};
 use super::{
     capability, carry, checkpoint, consume, contract, doctor, effect, event, freeze, handoff, init, list,
-    packet, reply, resume, route, session, shell, show, start, status, validate,
+    packet, reply, resume, route, session, shell, show, start, status, validate, work,
 };
 use crate::model::event::Event;
 
@@ -125,6 +125,8 @@ pub fn all() -> Vec<(String, Schema)> {
         of::<carry::far::FarPacket>(),
         of::<carry::far::FarReply>(),
         of::<carry::import::ImportReport>(),
+        of::<work::WorkReport>(),
+        of::<work::WorkedFar>(),
         of::<shell::CompletionsReport>(),
         of::<shell::ManReport>(),
         (schema_name("log"), schema_for!(crate::model::event::Record)),

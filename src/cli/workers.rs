@@ -76,18 +76,23 @@ pub struct Worker {
     pub isolate: bool,
 }
 
+/// Whether the text stays on this machine.
+pub fn locality(endpoint: &Endpoint) -> Locality {
+    if endpoint.address.is_loopback() { Locality::Local } else { Locality::Any }
+}
+
 impl Worker {
     /// Whether the text stays on this machine: known of an endpoint on it, and of nothing else.
     pub fn locality(&self) -> Locality {
         match &self.way {
-            Way::Endpoint(endpoint) if endpoint.address.is_loopback() => Locality::Local,
-            Way::Endpoint(_) | Way::Program(_) => Locality::Any,
+            Way::Endpoint(endpoint) => locality(endpoint),
+            Way::Program(_) => Locality::Any,
         }
     }
 
     /// Its key, where its variable is set.
     pub fn key(&self, ctx: &Context) -> Option<String> {
-        (ctx.secret)(self.key_env.as_deref()?).filter(|key| !key.trim().is_empty())
+        (ctx.lookup)(self.key_env.as_deref()?).filter(|key| !key.trim().is_empty())
     }
 }
 

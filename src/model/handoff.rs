@@ -65,6 +65,10 @@ words! {
         Agent = "agent",
         /// A worker that claimed the work from the queue.
         Worker = "worker",
+        /// A process that `nf work` itself ran for it.
+        Process = "process",
+        /// A call of an endpoint that `nf work` itself made for it.
+        Http = "http",
         /// A file that is carried to another machine, and a result file that is brought back.
         Import = "import",
     }
@@ -77,7 +81,8 @@ impl Transport {
             Transport::Chat | Transport::Import => Family::PeerChat,
             Transport::Human => Family::Human,
             Transport::Agent => Family::LocalAgent,
-            Transport::Worker => Family::ServiceJob,
+            Transport::Worker | Transport::Process => Family::ServiceJob,
+            Transport::Http => Family::ProviderApi,
         }
     }
 
@@ -88,7 +93,12 @@ impl Transport {
 
     /// Whether a person carries packet and answer: such an attempt outlives an invalid answer.
     pub fn is_carried(self) -> bool {
-        self != Transport::Worker
+        self.is_relay() || self == Transport::Import
+    }
+
+    /// Whether `nf` itself asked, and so saw who answered.
+    pub fn is_seen(self) -> bool {
+        matches!(self, Transport::Process | Transport::Http)
     }
 
     /// The transport whose packet form is used and whose way of naming the reviewer counts: its own, and for
@@ -99,6 +109,7 @@ impl Transport {
             (Transport::Import, Family::LocalAgent) => Transport::Agent,
             (Transport::Import, Family::ServiceJob) => Transport::Worker,
             (Transport::Import, _) => Transport::Chat,
+            (Transport::Process | Transport::Http, _) => Transport::Worker,
             (own, _) => own,
         }
     }

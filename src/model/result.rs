@@ -13,6 +13,7 @@ use super::hash::Hash;
 use super::id::{AttemptId, EventId, HandoffId, Id, JobId, Name, ReceiptId, ResultId, SessionId};
 use super::job::{Execution, Family, Grade, ResultScope, Verdict};
 use super::time::Time;
+use super::witness::Witness;
 use crate::words;
 
 /// Who answered, when and how; never credentials, never private reasoning
@@ -37,9 +38,12 @@ pub struct Provenance {
     /// The model that was asked for; a relay asks for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_requested: Option<String>,
-    /// The model that served, as stated.
+    /// The model that served: as seen where `nf` itself asked, else as stated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_served: Option<String>,
+    /// The model that the answer names, where another one, or none, was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_stated: Option<String>,
     /// The person's or worker's name, as stated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -49,6 +53,10 @@ pub struct Provenance {
     /// What intake changed, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub normalisation: Vec<String>,
+    /// What `nf` saw of the invocation, where it made one itself; of an imported answer as its file states
+    /// it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub witness: Option<Box<Witness>>,
     /// The result file that brought it, where it was answered far away.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported_from: Option<Imported>,

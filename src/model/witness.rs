@@ -18,6 +18,10 @@ pub struct Witness {
     /// The model that says it served; none where the program or endpoint does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_served: Option<String>,
+    /// Whether the program has a model answer and does not say which: what the answer says of it counts for
+    /// nothing then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unattested: bool,
     /// The id of the session or conversation on the other side.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native_session: Option<String>,
@@ -39,7 +43,8 @@ pub struct Witness {
     /// What was left out or done otherwise than usual, in words, such as a schema that was not sent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// How the child was kept apart, line by line; empty where nothing proves it.
+    /// How the one who answered was kept apart from the project, line by line. It is filled only where all of
+    /// it together proves another mind (`attested`), and stays empty where anything is missing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub isolation: Vec<String>,
 }

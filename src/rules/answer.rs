@@ -24,6 +24,7 @@ use crate::model::result::{Checked, History, Imported, Provenance, ReplyClass, S
 use crate::model::run::Run;
 use crate::model::session::{Session, Status};
 use crate::model::state::State;
+use crate::model::witness::Witness;
 
 /// What intake made of one reply.
 pub type Intake = std::result::Result<Extracted, IntakeFault>;
@@ -54,8 +55,12 @@ pub struct Arrival<'a> {
     pub source: (Session, Option<Run>),
     /// Its ancestors.
     pub ancestors: Vec<SessionId>,
+    /// The other side's ids of those who asked and froze, and of those before them, as far as they are known.
+    pub natives: Vec<String>,
     /// The session that answered.
     pub worker: Session,
+    /// What was seen of the invocation, where `nf` made one itself.
+    pub witness: Option<Witness>,
     /// The result of the attempt, where it has one.
     pub held: Option<StoredResult>,
     /// The bindings that a checkpoint carries over.
@@ -129,6 +134,7 @@ fn decided(turn: &mut Turn<'_>, arrival: Arrival<'_>) -> Result<Decision<Bound>>
         Err(fault) => return unreadable(turn, &arrival, fault),
     };
     let claim = Claim { imported: arrival.imported.is_some(), ..Claim::read(&extracted.value) };
+    let claim = claim.seen(&arrival.attempt, arrival.witness.as_ref());
     if let Some(held) = &arrival.held {
         return again(turn, &arrival, &claim, held);
     }
@@ -170,8 +176,10 @@ fn facts<'a>(arrival: &'a Arrival<'_>, claim: &Claim, nonce_returned: bool) -> i
     independence::Facts {
         source: &arrival.source.0.id,
         ancestors: &arrival.ancestors,
-        source_native: arrival.source.0.native.as_deref(),
+        natives: &arrival.natives,
         worker: &arrival.worker,
+        witness: arrival.witness.as_ref(),
+        imported: arrival.imported.is_some(),
         frozen_by: arrival.job.as_ref().map_or(&[], |job| &job.frozen_by),
         nonce_returned,
         named: claim.named(&arrival.attempt),
@@ -310,11 +318,13 @@ fn stored(turn: &mut Turn<'_>, arrival: &Arrival<'_>, claim: &Claim) -> Result<S
             transport: arrival.attempt.transport,
             family: arrival.attempt.family(),
             provider: claim.provider.clone(),
-            model_requested: None,
+            model_requested: arrival.witness.as_ref().and_then(|witness| witness.model_requested.clone()),
             model_served: claim.model.clone(),
+            model_stated: claim.stated.clone().filter(|stated| claim.model.as_ref() != Some(stated)),
             name: claim.name.clone().or_else(|| arrival.attempt.worker.as_ref().map(ToString::to_string)),
             scope: claim.scope.as_deref().and_then(|scope| scope.parse().ok()),
             normalisation: extracted.map(steps).unwrap_or_default(),
+            witness: arrival.witness.clone().map(Box::new),
             imported_from: arrival.imported.clone(),
         },
         stored_at: turn.at(),

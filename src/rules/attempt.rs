@@ -170,8 +170,8 @@ pub fn claim(
         events.extend(lease::end(turn.state, old, AttemptEnd::Superseded, &reason)?);
     }
     let claimant = Claimant {
-        transport: Transport::Worker,
-        family: Some(wish.family).filter(|family| *family != Transport::Worker.family()),
+        transport: wish.offer.transport,
+        family: Some(wish.family).filter(|family| *family != wish.offer.transport.family()),
         worker: Some(wish.worker.clone()),
         session: wish.session.as_ref().map(|session| session.id.clone()),
         ttl_ms: wish.ttl_ms.unwrap_or(handoff.ttl_ms),
@@ -206,7 +206,7 @@ pub fn claim_again(
 ) -> Result<(Decision<Claimed>, Secret)> {
     lease::may_answer(attempt, handoff)?;
     let nonce = turn.nonce()?;
-    let packet = render(handoff, asking, &nonce, attempt.transport);
+    let packet = render(handoff, asking, &nonce, attempt.form());
     let event = Event::AttemptRenonced {
         attempt: attempt.id.clone(),
         nonce_hash: Hash::of(nonce.as_bytes()),

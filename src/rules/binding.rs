@@ -10,6 +10,7 @@ use super::schema;
 use crate::model::check::Check;
 use crate::model::handoff::{Attempt, Transport};
 use crate::model::job::{Grade, Job, Polarity, ResultScope, Verdict};
+use crate::model::witness::Witness;
 
 mod claim;
 
@@ -181,6 +182,7 @@ fn leakage_check(claim: &Claim, frozen: &FrozenJob) -> Check {
         claim.name.clone(),
         claim.provider.clone(),
         claim.model.clone(),
+        claim.stated.clone(),
     ];
     if !claim.nonce.is_empty() && texts.iter().flatten().any(|text| text.contains(&claim.nonce)) {
         found.push("the nonce, outside /nf".to_owned());
@@ -199,7 +201,7 @@ fn provenance_check(claim: &Claim, against: &Against<'_>) -> Check {
     let family = against.attempt.family();
     let wanted = match against.attempt.form() {
         Transport::Human => "a name",
-        Transport::Worker => "a worker's name",
+        Transport::Worker | Transport::Process | Transport::Http => "a worker's name",
         Transport::Chat | Transport::Agent | Transport::Import => "provider and model",
     };
     let mut faults = Vec::new();
@@ -210,11 +212,33 @@ fn provenance_check(claim: &Claim, against: &Against<'_>) -> Check {
     if named.is_none() {
         faults.push(format!("{wanted} not given"));
     }
+    faults.extend(unseen(against.attempt.transport, claim.witness.as_ref()));
     if !against.frozen.execution.families.contains(&family) {
         faults.push(format!("family {family} is not allowed"));
     }
     let got = or(&faults, &named.unwrap_or_default());
     Check::new("provenance", faults.is_empty(), format!("{wanted}, by {family}"), got)
+}
+
+/// What is missing of what `nf` itself must have seen, where it ran the program or made the call.
+fn unseen(transport: Transport, witness: Option<&Witness>) -> Option<String> {
+    let witness = match (transport.is_seen(), witness) {
+        (false, _) => return None,
+        (true, None) => {
+            return Some("only nf work, which ran it, can bring the answer of this attempt".to_owned());
+        }
+        (true, Some(witness)) => witness,
+    };
+    let wanted: &[(&str, bool)] = match transport {
+        Transport::Process => &[("process", witness.invocation.is_some())],
+        _ => &[
+            ("provider", witness.provider.is_some()),
+            ("model that was asked for", witness.model_requested.is_some()),
+            ("id of the request", witness.request_id.is_some()),
+        ],
+    };
+    let missing: Vec<&str> = wanted.iter().filter(|(_, seen)| !seen).map(|(what, _)| *what).collect();
+    (!missing.is_empty()).then(|| format!("not recorded: {}", missing.join(", ")))
 }
 
 fn independence_check(against: &Against<'_>) -> Check {

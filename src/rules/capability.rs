@@ -142,6 +142,20 @@ fn evidence(
     Ok(Capability { proof, source, observed_at, expires_at, ..said })
 }
 
+/// The end of the evidence for a capability that turned out not to be there: refused, or nobody answers.
+/// Nothing where there is no evidence that says otherwise.
+pub fn gone(turn: &Turn<'_>, name: &Name, why: &str) -> Option<Event> {
+    let held = turn.state.capability(name.as_str())?;
+    (held.currency(turn.at()) == Currency::Current).then(|| Event::CapabilityObserved {
+        capability: Capability {
+            available: false,
+            detail: Some(why.chars().filter(|c| !is_hidden(*c)).take(VERSION_SHOWN).collect()),
+            observed_at: turn.at(),
+            ..held
+        },
+    })
+}
+
 /// `show` takes ids and names of capabilities; a name that could be an id would hide behind one.
 fn is_no_id(name: &Name) -> Result<()> {
     let (letter, rest) = name.as_str().split_once('-').unwrap_or_default();

@@ -19,6 +19,7 @@ use crate::model::id::{AttemptId, HandoffId, Id, JobId, Name, SessionId};
 use crate::model::job::Family;
 use crate::model::json;
 use crate::model::time::Time;
+use crate::model::witness::Witness;
 
 pub mod export;
 pub mod far;
@@ -114,6 +115,9 @@ pub struct Returned {
     pub steps: Vec<Step>,
     /// Length and hash of the text around the answer; the text itself is not kept.
     pub prose: Option<Prose>,
+    /// What was seen of the program that answered, where `nf work` ran one: no more than a statement at home.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub witness: Option<Witness>,
     /// The answer: the return form, filled in.
     pub answer: Value,
 }

@@ -7,9 +7,9 @@ use super::ways;
 use crate::error::{Error, Kind, Result};
 use crate::model::decision::Turn;
 use crate::model::event::Event;
-use crate::model::handoff::{Attempt, Handoff, HandoffState, terms_allow};
+use crate::model::handoff::{Attempt, Handoff, HandoffState, Transport, terms_allow};
 use crate::model::id::{JobId, Name};
-use crate::model::job::{Family, Grade, Job};
+use crate::model::job::{Cost, Family, Grade, Job, Locality};
 use crate::model::queue::{Filter, order};
 use crate::model::session::{MemoryPolicy, Role, Session, Status};
 use crate::model::state::State;
@@ -18,9 +18,6 @@ use crate::model::state::State;
 const AT_ONCE: usize = 64;
 /// How many it puts back at most.
 const AT_MOST: usize = 1024;
-/// What a worker that claims can be proved to be: it states who it is and returns its nonce.
-const BEST: Grade = Grade::Declared;
-
 /// What a worker asks for.
 #[derive(Debug, Clone)]
 pub struct Wish {
@@ -42,6 +39,70 @@ pub struct Wish {
     pub ttl_ms: Option<u64>,
     /// The session that it works in; one of its own is made where it names none.
     pub session: Option<Session>,
+    /// How its answer will come, as far as that is known before.
+    pub offer: Offer,
+}
+
+/// How an answer will come, as far as that is known before it is asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Offer {
+    /// How packet and answer travel.
+    pub transport: Transport,
+    /// The best grade that it can have.
+    pub best: Grade,
+    /// What it costs, where that is known.
+    pub cost: Option<Cost>,
+    /// Where the text goes, where that is known.
+    pub locality: Option<Locality>,
+    /// The model that will be asked for, where one is.
+    pub model: Option<String>,
+    /// Whether it is never known which model served.
+    pub unattested: bool,
+}
+
+impl Offer {
+    /// A worker that takes the packet away and comes back: it states who it is and returns its nonce.
+    pub fn by_hand() -> Self {
+        Self {
+            transport: Transport::Worker,
+            best: Grade::Declared,
+            cost: None,
+            locality: None,
+            model: None,
+            unattested: false,
+        }
+    }
+
+    /// Refuses what the job's terms exclude, before any work is done and paid for.
+    fn allowed(&self, job: &Job) -> Result<()> {
+        let terms = &job.execution;
+        let mut reasons = Vec::new();
+        if let Some(cost) = self.cost.filter(|cost| !terms.cost.contains(cost)) {
+            let allowed: Vec<&str> = terms.cost.iter().map(|cost| cost.word()).collect();
+            reasons.push(format!("cost may be {}, and this worker costs {cost}", allowed.join(", ")));
+        }
+        if terms.locality == Locality::Local && self.locality == Some(Locality::Any) {
+            reasons.push("locality is local, and this worker takes the text elsewhere".to_owned());
+        }
+        let models = terms.models.join(", ");
+        match &self.model {
+            _ if terms.models.is_empty() => {}
+            _ if self.unattested => {
+                reasons
+                    .push(format!("the model must be one of {models}, and this worker does not report it"));
+            }
+            Some(model) if !terms.models.contains(model) => {
+                reasons.push(format!("the model must be one of {models}, and this worker asks for {model}"));
+            }
+            _ => {}
+        }
+        if reasons.is_empty() {
+            return Ok(());
+        }
+        Err(Error::new(Kind::ExecutionUnavailable, format!("job {} may not be answered so", job.id))
+            .because(reasons.join("; "))
+            .fix("let another worker have it: nf route says which families may answer"))
+    }
 }
 
 impl Wish {
@@ -91,7 +152,7 @@ pub fn find(turn: &Turn<'_>, wish: &Wish) -> Result<std::result::Result<Found, (
     let mut due = turn.state.due(&wish.class, &turn.now);
     let mut lapsing = turn.state.lapsing(&wish.class, &turn.now);
     let filter = wish.filter();
-    let ready = turn.state.ready(&wish.class, &filter, wish.family, BEST);
+    let ready = turn.state.ready(&wish.class, &filter, wish.family, wish.offer.best);
     // Few at the head do not fit; but however many do not, the one behind them is found.
     let mut found = ready.into_iter().find_map(|handoff| possible(turn, wish, handoff));
     while events.len() < AT_MOST {
@@ -135,10 +196,10 @@ fn lapsed(turn: &Turn<'_>, attempt: &Attempt, events: &mut Vec<Event>) -> Vec<Ha
 fn nothing(turn: &Turn<'_>, wish: &Wish) -> Error {
     let error = Error::new(Kind::Pending, format!("there is nothing to claim for {}", wish.class))
         .fix("nf list handoff --state queued shows what waits, and until when");
-    match turn.state.ready_for_others(&wish.class, &wish.filter(), wish.family, BEST) {
+    match turn.state.ready_for_others(&wish.class, &wish.filter(), wish.family, wish.offer.best) {
         Some(other) => error.because(format!(
-            "handoff {} waits, and its job does not take an answer by {} that is at best {BEST}",
-            other.id, wish.family
+            "handoff {} waits, and its job does not take an answer by {} that is at best {}",
+            other.id, wish.family, wish.offer.best
         )),
         None => error,
     }
@@ -147,7 +208,7 @@ fn nothing(turn: &Turn<'_>, wish: &Wish) -> Error {
 /// Whether a handoff can be this worker's, and which attempt it overtakes then.
 fn possible(turn: &Turn<'_>, wish: &Wish, handoff: Handoff) -> Option<(Handoff, Option<Attempt>)> {
     let fits = wish.keeps(&handoff)
-        && terms_allow(&handoff.terms, wish.family, BEST)
+        && terms_allow(&handoff.terms, wish.family, wish.offer.best)
         && handoff.target_class == wish.class;
     if !fits {
         return None;
@@ -204,7 +265,8 @@ fn named(turn: &Turn<'_>, wish: &Wish, handoff: &Handoff) -> Result<(Handoff, Op
     lease::due(handoff, &turn.now)?;
     somebody_asks(turn.state, handoff)?;
     if let Some(job) = &job {
-        lease::family_allowed(job, wish.family, false, BEST)?;
+        lease::family_allowed(job, wish.family, false, wish.offer.best)?;
+        wish.offer.allowed(job)?;
         another_mind(turn, wish, handoff, job)?;
     }
     Ok((handoff.clone(), overtaken))

@@ -5,6 +5,10 @@ use crate::model::check::Check;
 use crate::model::id::SessionId;
 use crate::model::job::Grade;
 use crate::model::session::{MemoryPolicy, Session};
+use crate::model::witness::Witness;
+
+/// The name of a ground that proves another mind.
+const APART: &str = "apart";
 
 /// What is known of the one who asked and the one who answered.
 pub struct Facts<'a> {
@@ -12,10 +16,14 @@ pub struct Facts<'a> {
     pub source: &'a SessionId,
     /// Its ancestors.
     pub ancestors: &'a [SessionId],
-    /// The provider's id of the session that asked, where known.
-    pub source_native: Option<&'a str>,
+    /// The other side's ids of those who asked and froze, and of those before them, as far as they are known.
+    pub natives: &'a [String],
     /// The session that answered.
     pub worker: &'a Session,
+    /// What `nf` saw of the invocation, where it made one itself.
+    pub witness: Option<&'a Witness>,
+    /// Whether that is only what a file from far away states.
+    pub imported: bool,
     /// The sessions that froze the job.
     pub frozen_by: &'a [SessionId],
     /// Whether the attempt's own nonce came back.
@@ -29,13 +37,15 @@ pub fn grounds(facts: &Facts<'_>) -> Vec<Check> {
     let worker = &facts.worker.id;
     let kin = worker == facts.source || facts.ancestors.contains(worker);
     let bounded = matches!(facts.worker.memory_policy, MemoryPolicy::None | MemoryPolicy::Bounded);
-    let native = match (facts.source_native, facts.worker.native.as_deref()) {
-        (Some(asked), Some(answered)) => {
-            Check::new("native", asked != answered, "another native id", answered)
+    let seen = facts.witness.and_then(|witness| witness.native_session.as_deref());
+    let native = match (facts.natives, seen.or(facts.worker.native.as_deref())) {
+        (known @ [_, ..], Some(answered)) => {
+            let other = known.iter().all(|asked| asked != answered);
+            Check::new("native", other, "another native id", answered)
         }
         _ => Check::new("native", true, "another native id where both are known", "not both known"),
     };
-    vec![
+    let mut grounds = vec![
         Check::new("session", !kin, "not the source session nor its ancestor", worker.to_string()),
         Check::new(
             "freezer",
@@ -58,12 +68,44 @@ pub fn grounds(facts: &Facts<'_>) -> Vec<Check> {
             "a worker that is named",
             facts.named.clone().unwrap_or_else(|| "the blank".to_owned()),
         ),
-    ]
+    ];
+    grounds.extend(facts.witness.map(|witness| apart(witness, facts.imported)).unwrap_or_default());
+    grounds
 }
 
-/// The grade that the grounds give: a relay is stated and bound by its nonce, never proved.
+/// What was seen of the invocation, line by line: each thing that proves another mind, or that nothing does.
+fn apart(witness: &Witness, imported: bool) -> Vec<Check> {
+    let made = match (&witness.invocation, &witness.request_id) {
+        (Some(process), _) => Some(format!("process {}, from {}", process.pid, process.started_at)),
+        (None, Some(request)) => Some(format!("request {request}")),
+        (None, None) => None,
+    };
+    let Some(made) = made else { return Vec::new() };
+    if imported {
+        let got = format!("{made}, as the result file states it");
+        return vec![Check::new("invocation", true, "declared: one that nf made far away", got)];
+    }
+    let mut lines = vec![Check::new("invocation", true, "one that nf itself made", made)];
+    match witness.isolation.as_slice() {
+        [] => lines.push(Check::new(
+            "isolation",
+            true,
+            "declared: not proved to be kept from the project",
+            "it might read the disk",
+        )),
+        proofs => lines.extend(proofs.iter().map(|got| Check::new(APART, true, "kept apart", got.clone()))),
+    }
+    lines
+}
+
+/// The grade that the grounds give: a relay is stated and bound by its nonce, never proved; only what `nf`
+/// itself ran, and kept apart, is.
 pub fn grade(grounds: &[Check]) -> Grade {
-    if grounds.iter().all(|ground| ground.ok) { Grade::Declared } else { Grade::None }
+    match grounds.iter().all(|ground| ground.ok) {
+        false => Grade::None,
+        true if grounds.iter().any(|ground| ground.check == APART) => Grade::Attested,
+        true => Grade::Declared,
+    }
 }
 
 #[cfg(test)]
@@ -103,8 +145,10 @@ mod tests {
         let base = || Facts {
             source: &source,
             ancestors: std::slice::from_ref(&ancestor),
-            source_native: None,
+            natives: &[],
             worker: &worker,
+            witness: None,
+            imported: false,
             frozen_by: &[],
             nonce_returned: true,
             named: Some("someone".to_owned()),
@@ -116,12 +160,13 @@ mod tests {
         let mut native = session("s-00000000000a", MemoryPolicy::Bounded);
         native.native = Some("chat-1".to_owned());
         let frozen_by = [worker.id.clone()];
+        let (one, two) = (["chat-0".to_owned(), "chat-1".to_owned()], ["chat-2".to_owned()]);
         let table: Vec<(&str, Facts<'_>)> = vec![
             ("session", Facts { worker: &own, ..base() }),
             ("session", Facts { worker: &parent, ..base() }),
             ("freezer", Facts { frozen_by: &frozen_by, ..base() }),
             ("memory", Facts { worker: &keeps, ..base() }),
-            ("native", Facts { worker: &native, source_native: Some("chat-1"), ..base() }),
+            ("native", Facts { worker: &native, natives: &one, ..base() }),
             ("nonce", Facts { nonce_returned: false, ..base() }),
             ("named", Facts { named: None, ..base() }),
         ];
@@ -130,7 +175,7 @@ mod tests {
             assert_eq!(crate::model::check::failed(&lines), [ground]);
             assert_eq!(grade(&lines), Grade::None);
         }
-        let other = Facts { worker: &native, source_native: Some("chat-2"), ..base() };
+        let other = Facts { worker: &native, natives: &two, ..base() };
         assert_eq!(grade(&grounds(&other)), Grade::Declared);
     }
 }

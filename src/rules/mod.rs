@@ -30,6 +30,7 @@ pub mod packet;
 pub mod refusal;
 pub mod relay;
 pub mod resume;
+pub mod return_form;
 pub mod routing;
 pub mod schema;
 pub mod secret;

@@ -40,6 +40,8 @@ pub struct Evidence {
     pub handoff: Handoff,
     /// The ancestors of the session that asked.
     pub ancestors: Vec<SessionId>,
+    /// The other side's ids of those who asked and froze, and of those before them, as far as they are known.
+    pub natives: Vec<String>,
     /// The session that asked.
     pub source: Session,
     /// The session that answered.
@@ -52,8 +54,10 @@ impl Evidence {
         independence::Facts {
             source: &self.source.id,
             ancestors: &self.ancestors,
-            source_native: self.source.native.as_deref(),
+            natives: &self.natives,
             worker: &self.worker,
+            witness: self.result.provenance.witness.as_deref(),
+            imported: self.result.provenance.imported_from.is_some(),
             frozen_by: self.job.as_ref().map_or(&[], |job| &job.frozen_by),
             // The result exists because its attempt's nonce came back.
             nonce_returned: self.attempt.result.as_ref() == Some(&self.result.id),

@@ -47,7 +47,12 @@ fn sentences(packet: &Packet<'_>, transport: Transport) -> [String; 5] {
     let form = if transport == Transport::Human { "form" } else { "JSON block" };
     let whole = match transport {
         Transport::Agent => "this JSON document is not whole".to_owned(),
-        Transport::Chat | Transport::Human | Transport::Worker | Transport::Import => {
+        Transport::Chat
+        | Transport::Human
+        | Transport::Worker
+        | Transport::Process
+        | Transport::Http
+        | Transport::Import => {
             format!("the last line is not \"END NF PACKET {}\"", packet.handoff)
         }
     };
@@ -199,7 +204,12 @@ fn identity(job: &FrozenJob, handoff: &HandoffId, nonce: &str) -> Value {
 pub fn blank(job: &FrozenJob, handoff: &HandoffId, nonce: &str, transport: Transport) -> Value {
     let worker = match transport {
         Transport::Human => json!({"name": ""}),
-        Transport::Chat | Transport::Agent | Transport::Worker | Transport::Import => {
+        Transport::Chat
+        | Transport::Agent
+        | Transport::Worker
+        | Transport::Process
+        | Transport::Http
+        | Transport::Import => {
             json!({"model": "", "provider": ""})
         }
     };

@@ -170,7 +170,7 @@ fn open(turn: &mut Turn<'_>, relay: Relay<'_>, overtaken: Option<&Attempt>) -> R
     course.events.append(&mut begun);
     let displaced = handoff::gate_pending(turn.state, &mut course, &handoff);
     let waits = match relay.transport {
-        Transport::Agent | Transport::Worker | Transport::Import => {
+        Transport::Agent | Transport::Worker | Transport::Process | Transport::Http | Transport::Import => {
             (Some(Status::AwaitingExternal), Boundary::ExternalWait)
         }
         Transport::Chat | Transport::Human => (Some(Status::AwaitingUser), Boundary::UserWait),
@@ -196,7 +196,12 @@ fn open(turn: &mut Turn<'_>, relay: Relay<'_>, overtaken: Option<&Attempt>) -> R
 fn terms(transport: Transport, gate: Option<Name>) -> Terms {
     let class = match transport {
         Transport::Human => Role::HumanReviewer,
-        Transport::Chat | Transport::Agent | Transport::Worker | Transport::Import => Role::SemanticReviewer,
+        Transport::Chat
+        | Transport::Agent
+        | Transport::Worker
+        | Transport::Process
+        | Transport::Http
+        | Transport::Import => Role::SemanticReviewer,
     };
     Terms { gate, max_attempts: lease::RELAY_MAX_ATTEMPTS, ttl_ms: lease::RELAY_TTL_MS, ..Terms::of(class) }
 }

@@ -167,7 +167,9 @@ fn left(attempt: &Attempt, tell: Tell<'_>) -> (String, &'static str) {
     let transport = attempt.transport;
     let who = attempt.worker.as_ref().map_or_else(|| transport.word(), |worker| worker.as_str());
     match transport {
-        Transport::Worker => (format!("the lease of {who} ran out {until} (attempt {})", attempt.id), ""),
+        Transport::Worker | Transport::Process | Transport::Http => {
+            (format!("the lease of {who} ran out {until} (attempt {})", attempt.id), "")
+        }
         Transport::Import => (
             format!("the time of the file that {who} carries ran out {until}; an answer is still taken"),
             "nf import RESULT; ",

@@ -155,7 +155,21 @@ fn queue(documents: &mut Documents, session: &str) {
     let fourth = claimed(documents);
     documents.run(0, &["handoff", "fail", "--reason", "crash", "--nonce", &fourth.nonce], "");
     documents.run(0, &["handoff", "cancel", &handoff], "");
+    worked(documents, session);
     carried(documents, session);
+}
+
+/// What a program answers, and what it does not.
+fn worked(documents: &mut Documents, session: &str) {
+    let job = crate::harness::JOB.replace("novel/pride/ch01", "novel/pride/worked");
+    documents.project.write("worked.yaml", job);
+    let job = documents.run(0, &["freeze", "worked.yaml", "--session", session], "");
+    let job = job["data"]["job"].as_str().expect("an id").to_owned();
+    documents.run(0, &["handoff", "open", &job, "--class", "specialist", "--session", session], "");
+    crate::work::program(&documents.project, "answer.sh", "read_packet; answer accept");
+    let work = ["work", "--class", "specialist", "--json", "--", "./answer.sh"];
+    documents.all.push(documents.project.nf(&work).expect(0).json());
+    documents.all.push(documents.project.nf(&work).expect(8).json());
 }
 
 /// What is carried away and back, all in one folder.
@@ -168,6 +182,8 @@ fn carried(documents: &mut Documents, session: &str) {
     let handoff = documents.run(0, &open, "")["data"]["handoff"].as_str().expect("an id").to_owned();
     documents.run(0, &["export", &handoff, "--worker", "w", "--out", "export.json"], "");
     documents.run(0, &["export", &handoff], "");
+    let worked = ["work", "--from", "export.json", "--out", "worked.json", "--json", "--", "./answer.sh"];
+    documents.all.push(documents.project.nf(&worked).expect(0).json());
     let packet = documents.run(0, &["packet", "--from", "export.json"], "");
     let packet = Packet::read(packet["data"]["packet"].as_str().expect("a packet"));
     let reply = ["reply", "--from", "export.json", "--out", "result.json"];

@@ -59,4 +59,8 @@ mod suites;
 mod tasks;
 mod tidy;
 mod verify;
+mod work;
+mod work_agents;
+mod work_children;
+mod work_far;
 mod workers;

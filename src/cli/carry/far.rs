@@ -15,6 +15,7 @@ use crate::model::hash::Hash;
 use crate::model::id::{AttemptId, HandoffId, JobId};
 use crate::model::job::Verdict;
 use crate::model::time::Time;
+use crate::model::witness::Witness;
 use crate::rules::binding::LEFT;
 use crate::rules::carry::far::{Taken, printed, take};
 use crate::rules::carry::{Export, MAX_EXPORT, Returned, sealed};
@@ -145,6 +146,27 @@ pub fn packet(ctx: &Context, from: &Path, form: Option<Transport>, out: Option<&
 /// # Errors
 /// Those of reading the files; `semantic_invalid` as `reply` says it; `usage` where no result is named.
 pub fn reply(ctx: &Context, from: &Path, file: Option<&Path>, out: Option<&Path>, ask: bool) -> Result<Done> {
+    let out = result_file(ctx, out, ask)?;
+    if from.as_os_str() == "-" && file.is_none_or(|file| file.as_os_str() == "-") {
+        return Err(Error::new(Kind::Usage, "export file and answer cannot both be standard input")
+            .fix("name a file for one of them"));
+    }
+    let (export, hash) = export(ctx, from)?;
+    let bytes = pasted(ctx, file)?;
+    if ask {
+        return match take(&export, hash, &bytes, VERSION, None) {
+            Ok(_) => Ok(Done::of(&Ask { binds: true, ask: String::new() })),
+            Err(error) if error.kind == Kind::SemanticInvalid => {
+                Ok(asked(&error, export.form() == Transport::Human))
+            }
+            Err(error) => Err(error),
+        };
+    }
+    Ok(Done::of(&Reading { export, hash, out }.taken(ctx, &bytes, None)?))
+}
+
+/// The result file that is to be written; one must be named where something is.
+fn result_file(ctx: &Context, out: Option<&Path>, ask: bool) -> Result<Option<PathBuf>> {
     let out = named(out);
     if let Some(path) = &out {
         free(ctx, path, "result file", &[&mark::<Returned>()])?;
@@ -153,36 +175,50 @@ pub fn reply(ctx: &Context, from: &Path, file: Option<&Path>, out: Option<&Path>
             .because("it holds the nonce of the attempt, and is taken home to the store")
             .fix("give --out RESULT"));
     }
-    if from.as_os_str() == "-" && file.is_none_or(|file| file.as_os_str() == "-") {
-        return Err(Error::new(Kind::Usage, "export file and answer cannot both be standard input")
-            .fix("name a file for one of them"));
+    Ok(out)
+}
+
+/// An export file that is being answered.
+pub struct Reading {
+    /// What it holds.
+    pub export: Export,
+    hash: Hash,
+    out: Option<PathBuf>,
+}
+
+impl Reading {
+    /// Reads an export file and looks at the place of its result.
+    ///
+    /// # Errors
+    /// Those of reading the file; `usage` where no result is named.
+    pub fn open(ctx: &Context, from: &Path, out: Option<&Path>) -> Result<Self> {
+        let out = result_file(ctx, out, false)?;
+        let (export, hash) = export(ctx, from)?;
+        Ok(Self { export, hash, out })
     }
-    let (export, hash) = export(ctx, from)?;
-    let taken = take(&export, hash, &pasted(ctx, file)?, VERSION);
-    if ask {
-        return match taken {
-            Ok(_) => Ok(Done::of(&Ask { binds: true, ask: String::new() })),
-            Err(error) if error.kind == Kind::SemanticInvalid => {
-                Ok(asked(&error, export.form() == Transport::Human))
-            }
-            Err(error) => Err(error),
-        };
+
+    /// Takes the answer, and writes the result file that is taken home.
+    ///
+    /// # Errors
+    /// `semantic_invalid` as `reply` says it; `io` for the file.
+    pub fn taken(self, ctx: &Context, bytes: &[u8], witness: Option<Witness>) -> Result<FarReply> {
+        let taken = take(&self.export, self.hash, bytes, VERSION, witness);
+        let Taken { returned, completed, verdict, checks } = taken.map_err(here)?;
+        let out = self.out.filter(|_| !ctx.global.dry_run);
+        if let Some(path) = &out {
+            written::<Returned>(ctx, path, &sealed(&returned).0)?;
+        }
+        Ok(FarReply {
+            handoff: returned.handoff,
+            attempt: returned.attempt,
+            job: returned.job,
+            completed,
+            verdict,
+            checks,
+            steps: returned.steps.iter().map(|step| step.word().to_owned()).collect(),
+            out,
+        })
     }
-    let Taken { returned, completed, verdict, checks } = taken.map_err(here)?;
-    let out = out.filter(|_| !ctx.global.dry_run);
-    if let Some(path) = &out {
-        written::<Returned>(ctx, path, &sealed(&returned).0)?;
-    }
-    Ok(Done::of(&FarReply {
-        handoff: returned.handoff,
-        attempt: returned.attempt,
-        job: returned.job,
-        completed,
-        verdict,
-        checks,
-        steps: returned.steps.iter().map(|step| step.word().to_owned()).collect(),
-        out,
-    }))
 }
 
 /// The general next step of an answer that does not bind names the command as it is given here.

@@ -47,6 +47,7 @@ impl ImportCommand {
             bytes: &answer,
             whole: (Hash::of(&bytes), bytes.len() as u64),
             file: Some(&returned),
+            seen: None,
         };
         let answer = bind(ctx, &opened, &brought, ctx.global.dry_run)?;
         Done::written(answer, ImportReport)

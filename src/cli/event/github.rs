@@ -146,7 +146,7 @@ impl Import {
 
     fn check(&self, ctx: &Context, bytes: &[u8]) -> Result<()> {
         let (Some(signature), Some(variable)) = (&self.signature, &self.secret_env) else { return Ok(()) };
-        let secret = (ctx.secret)(variable).filter(|secret| !secret.is_empty()).ok_or_else(|| {
+        let secret = (ctx.lookup)(variable).filter(|secret| !secret.is_empty()).ok_or_else(|| {
             Error::new(Kind::Usage, format!("variable {variable} is not set"))
                 .because("--secret-env names the variable that holds the webhook's secret")
                 .fix(format!("export {variable}, then run the command again"))

@@ -19,7 +19,7 @@ use crate::model::job::{Family, Job};
 use crate::model::session::{Role, Session};
 use crate::model::time::parse_millis;
 use crate::rules::attempt::{Asking, Claimed, Secret, claim, claim_again};
-use crate::rules::claim::{Wish, find as choose};
+use crate::rules::claim::{Offer, Wish, find as choose};
 use crate::store::{Answer, Gathered, Request};
 
 /// Take the next piece of work of a class; prints the packet to answer
@@ -132,7 +132,7 @@ impl Claim {
         let mut answer = opened.transact(
             &request,
             |_| Ok(Gathered::of(())),
-            |turn, ()| kept(self.decide(&opened, turn)?, &secret),
+            |turn, ()| kept(self.wanted().decide(&opened, turn)?, &secret),
         )?;
         if let (true, Ok(claimed)) = (answer.repeated && !answer.dry_run, &answer.outcome) {
             answer = again(&opened, &request, claimed.clone(), &secret)?;
@@ -151,19 +151,64 @@ impl Claim {
         })
     }
 
-    fn decide(&self, opened: &Opened, turn: &mut Turn<'_>) -> Result<(Decision<Claimed>, Secret)> {
-        let state = turn.state;
-        let named = |text: &String| find::<Handoff>(state, text);
-        let wish = Wish {
-            class: self.class.clone(),
-            handoff: self.handoff.as_ref().map(named).transpose()?,
-            resource: self.resource.clone(),
-            job: self.job.as_ref().map(|text| find::<Job>(state, text)).transpose()?.map(|job| job.id),
-            gate: self.gate.clone(),
-            worker: self.worker.clone(),
+    fn wanted(&self) -> Wanted<'_> {
+        Wanted {
+            class: &self.class,
+            handoff: self.handoff.as_deref(),
+            resource: self.resource.as_ref(),
+            job: self.job.as_deref(),
+            gate: self.gate.as_ref(),
+            worker: &self.worker,
             family: self.family,
             ttl_ms: self.ttl,
-            session: self.worker_session.as_ref().map(|text| find::<Session>(state, text)).transpose()?,
+            worker_session: self.worker_session.as_deref(),
+            offer: Offer::by_hand(),
+        }
+    }
+}
+
+/// What a worker asks for, in the words of its command line.
+pub struct Wanted<'a> {
+    /// The class of the work.
+    pub class: &'a Role,
+    /// Only this handoff.
+    pub handoff: Option<&'a str>,
+    /// Only work on this resource.
+    pub resource: Option<&'a Name>,
+    /// Only this job's question.
+    pub job: Option<&'a str>,
+    /// Only work for this gate.
+    pub gate: Option<&'a Name>,
+    /// The worker's name.
+    pub worker: &'a Name,
+    /// Its family.
+    pub family: Family,
+    /// How long its lease lasts, in milliseconds.
+    pub ttl_ms: Option<u64>,
+    /// The session that works.
+    pub worker_session: Option<&'a str>,
+    /// How its answer will come.
+    pub offer: Offer,
+}
+
+impl Wanted<'_> {
+    /// Decides what the wish gets; the secret of a claim that is won goes to the worker alone.
+    ///
+    /// # Errors
+    /// Those of the rule; `unknown_id` for what is named and is not there.
+    pub fn decide(&self, opened: &Opened, turn: &mut Turn<'_>) -> Result<(Decision<Claimed>, Secret)> {
+        let state = turn.state;
+        let wish = Wish {
+            class: self.class.clone(),
+            handoff: self.handoff.map(|text| find::<Handoff>(state, text)).transpose()?,
+            resource: self.resource.cloned(),
+            job: self.job.map(|text| find::<Job>(state, text)).transpose()?.map(|job| job.id),
+            gate: self.gate.cloned(),
+            worker: self.worker.clone(),
+            family: self.family,
+            ttl_ms: self.ttl_ms,
+            session: self.worker_session.map(|text| find::<Session>(state, text)).transpose()?,
+            offer: self.offer.clone(),
         };
         match choose(turn, &wish)? {
             Ok(found) => {
@@ -176,7 +221,7 @@ impl Claim {
 }
 
 /// Keeps the secret of a decision for the worker: a decision that is taken anew replaces it.
-fn kept(
+pub fn kept(
     (decision, secret): (Decision<Claimed>, Secret),
     place: &RefCell<Secret>,
 ) -> Result<Decision<Claimed>> {

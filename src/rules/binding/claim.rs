@@ -6,6 +6,7 @@ use super::{MAX_REASON, MAX_RESULT};
 use crate::model::handoff::{Attempt, Transport};
 use crate::model::hash::canonical;
 use crate::model::result::StoredResult;
+use crate::model::witness::Witness;
 
 /// What an answer claims, read from a reply or from a stored result.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -30,6 +31,10 @@ pub struct Claim {
     pub provider: Option<String>,
     /// The model, unless blank.
     pub model: Option<String>,
+    /// The model that the answer names, where another one, or none, was seen.
+    pub stated: Option<String>,
+    /// What was seen of the invocation, where `nf` made one itself.
+    pub witness: Option<Witness>,
     /// The name, unless blank.
     pub name: Option<String>,
     /// Whether a result file brought it.
@@ -74,6 +79,19 @@ impl Claim {
         claim
     }
 
+    /// The same claim with what was seen of the one who answered in place of what it states: a model does not
+    /// know its own name. A model that is hidden is not made known by an answer.
+    #[must_use]
+    pub fn seen(mut self, attempt: &Attempt, witness: Option<&Witness>) -> Self {
+        let Some(witness) = witness else { return self };
+        let hidden = witness.unattested || attempt.transport == Transport::Http;
+        self.stated = self.model.take();
+        self.model = witness.model_served.clone().or_else(|| self.stated.clone().filter(|_| !hidden));
+        self.provider = witness.provider.clone().or(self.provider);
+        self.witness = Some(witness.clone());
+        self
+    }
+
     fn status(&mut self, value: &Value) {
         match value.get("status").and_then(Value::as_str) {
             Some("completed") => {
@@ -83,6 +101,8 @@ impl Claim {
                 }
             }
             Some("cannot_judge") => {
+                // A program that must fill in every member of a form says with null that there is none.
+                self.output = self.output.take().filter(|output| !output.is_null());
                 if self.output.is_some() {
                     self.faults.push("/output stands beside cannot_judge".to_owned());
                 }
@@ -136,6 +156,8 @@ impl Claim {
             scope: result.provenance.scope.map(|scope| scope.to_string()),
             provider: result.provenance.provider.clone(),
             model: result.provenance.model_served.clone(),
+            stated: result.provenance.model_stated.clone(),
+            witness: result.provenance.witness.as_deref().cloned(),
             name: result.provenance.name.clone(),
             imported: result.provenance.imported_from.is_some(),
             whole: body.clone(),
@@ -167,7 +189,9 @@ impl Claim {
     pub fn named(&self, attempt: &Attempt) -> Option<String> {
         match attempt.form() {
             Transport::Human => self.name.clone(),
-            Transport::Worker => attempt.worker.as_ref().map(ToString::to_string),
+            Transport::Worker | Transport::Process | Transport::Http => {
+                attempt.worker.as_ref().map(ToString::to_string)
+            }
             Transport::Chat | Transport::Agent | Transport::Import => match (&self.provider, &self.model) {
                 (Some(provider), Some(model)) => Some(format!("{provider} {model}")),
                 _ => None,

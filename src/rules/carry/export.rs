@@ -12,7 +12,7 @@ use crate::model::job::{Family, Job};
 use crate::model::json;
 use crate::model::time::Time;
 use crate::rules::attempt::{Asking, Claimant, begin};
-use crate::rules::claim::{Wish, find};
+use crate::rules::claim::{Offer, Wish, find};
 use crate::rules::lease;
 
 /// Everything that an export is decided on.
@@ -95,6 +95,7 @@ pub fn export(
         family,
         ttl_ms: exporting.ttl_ms,
         session: None,
+        offer: Offer::by_hand(),
     };
     let found = match find(turn, &wish)? {
         Ok(found) => found,

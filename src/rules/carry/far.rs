@@ -11,6 +11,7 @@ use crate::model::handoff::{Attempt, Begun, Lease, Transport};
 use crate::model::hash::{Hash, canonical};
 use crate::model::job::{Family, Verdict};
 use crate::model::time::Time;
+use crate::model::witness::Witness;
 use crate::rules::binding::{self, Against, Claim, LEFT};
 use crate::rules::freeze::Frozen;
 use crate::rules::intake::extract;
@@ -63,13 +64,19 @@ pub struct Taken {
 ///
 /// # Errors
 /// `semantic_invalid`, as `reply` would say it.
-pub fn take(export: &Export, hash: Hash, bytes: &[u8], version: &str) -> Result<Taken> {
+pub fn take(
+    export: &Export,
+    hash: Hash,
+    bytes: &[u8],
+    version: &str,
+    witness: Option<Witness>,
+) -> Result<Taken> {
     let forms = [export.form(), Transport::Chat, Transport::Agent];
     let blanks = forms.map(|form| canonical(&blank(&export.job, &export.handoff, &export.nonce, form)));
     let is_blank = |value: &Value| blanks.contains(&canonical(value));
     let extracted = extract(bytes, &is_blank).map_err(|fault| intake_error(&fault))?;
-    let claim = Claim { imported: true, ..Claim::read(&extracted.value) };
     let attempt = attempt(export);
+    let claim = Claim { imported: true, ..Claim::read(&extracted.value) }.seen(&attempt, witness.as_ref());
     let job = match export.job.id {
         Some(_) => {
             let frozen = Frozen { job: export.job.clone(), places: Vec::new(), bytes: 0 };
@@ -110,6 +117,7 @@ pub fn take(export: &Export, hash: Hash, bytes: &[u8], version: &str) -> Result<
         pasted: Prose { bytes: bytes.len() as u64, hash: Hash::of(bytes) },
         steps: extracted.steps,
         prose: extracted.prose,
+        witness,
         answer: extracted.value,
     };
     Ok(Taken { returned, completed: claim.completed, verdict, checks })

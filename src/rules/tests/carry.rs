@@ -95,7 +95,7 @@ fn filled(export: &Export, verdict: &str) -> Value {
 fn answered(export_file: &str, answer: &Value) -> Result<String> {
     let (export, hash) = Export::read(export_file.as_bytes())?;
     let pasted = format!("Certainly.\n{answer}");
-    Ok(sealed(&take(&export, hash, pasted.as_bytes(), "0.1.0")?.returned).0)
+    Ok(sealed(&take(&export, hash, pasted.as_bytes(), "0.1.0", None)?.returned).0)
 }
 
 fn exported(text: &str) -> (World, HandoffId, String) {
@@ -163,7 +163,7 @@ fn far_away_all_is_checked_that_needs_no_store_and_the_rest_is_said_to_be_left()
     let (_, _, file) = exported(JOB);
     let (export, hash) = Export::read(file.as_bytes()).unwrap();
     let good = filled(&export, "reject");
-    let taken = take(&export, hash, good.to_string().as_bytes(), "0.1.0").unwrap();
+    let taken = take(&export, hash, good.to_string().as_bytes(), "0.1.0", None).unwrap();
     let left: Vec<&str> = taken.checks.iter().filter(|c| c.got.contains(LEFT)).map(|c| &*c.check).collect();
     assert_eq!(left, ["attempt", "independence"]);
     assert_eq!(taken.checks.len(), 13);
@@ -181,13 +181,13 @@ fn far_away_all_is_checked_that_needs_no_store_and_the_rest_is_said_to_be_left()
     for (check, change) in table {
         let mut answer = good.clone();
         change(&mut answer);
-        let error = take(&export, hash, answer.to_string().as_bytes(), "0.1.0").unwrap_err();
+        let error = take(&export, hash, answer.to_string().as_bytes(), "0.1.0", None).unwrap_err();
         assert_eq!(error.kind, Kind::SemanticInvalid, "{check}");
         let failed = error.details["failed"].as_array().unwrap().clone();
         assert!(failed.contains(&json!(check)), "{check}: {failed:?}");
     }
     let blank = blank(&export.job, &export.handoff, &export.nonce, export.form()).to_string();
-    let error = take(&export, hash, blank.as_bytes(), "0.1.0").unwrap_err();
+    let error = take(&export, hash, blank.as_bytes(), "0.1.0", None).unwrap_err();
     assert_eq!(error.details["reason"], "form_not_filled_in");
 }
 
@@ -282,7 +282,8 @@ fn stale_surplus_invalid_and_undecided_answers_are_counted_once_for_each_file() 
     let export = read(&world.file(&third));
     for number in 1..=MAX_INVALID {
         let (whole, hash) = Export::read(world.file(&third).as_bytes()).unwrap();
-        let mut returned = take(&whole, hash, filled(&export, "accept").to_string().as_bytes(), "0.1.0");
+        let mut returned =
+            take(&whole, hash, filled(&export, "accept").to_string().as_bytes(), "0.1.0", None);
         returned.as_mut().unwrap().returned.answer["output"]["verdict"] = json!(format!("odd {number}"));
         let file = sealed(&returned.unwrap().returned).0;
         assert_eq!(kind(world.import(&file)), Kind::SemanticInvalid);

@@ -68,6 +68,8 @@ pub struct World {
     pub packets: BTreeMap<String, String>,
     /// The events of the last decision.
     pub last: Vec<Event>,
+    /// What was seen of who gives the next answers.
+    pub witness: Option<crate::model::witness::Witness>,
 }
 
 impl World {
@@ -86,6 +88,7 @@ impl World {
             blobs: BTreeMap::new(),
             packets: BTreeMap::new(),
             last: Vec::new(),
+            witness: None,
         }
     }
 
@@ -271,6 +274,8 @@ impl World {
                 history: world.state.history(attempt.question()),
                 job,
                 ancestors: Vec::new(),
+                natives: source.native.clone().into_iter().collect(),
+                witness: world.witness.clone(),
                 worker: world.get_session(&attempt.worker_session),
                 held: attempt.result.as_ref().and_then(|id| world.state.get(id)),
                 bindings: world.bindings(&source),
@@ -293,6 +298,7 @@ impl World {
             attempt: self.state.get(&result.provenance.attempt).unwrap(),
             handoff,
             ancestors: Vec::new(),
+            natives: Vec::new(),
             source: self.get_session(&result.provenance.source_session),
             worker: self.get_session(&result.provenance.worker_session),
             job,

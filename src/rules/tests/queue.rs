@@ -2,6 +2,7 @@
 
 mod ends;
 mod model;
+mod seen;
 mod waits;
 mod walks;
 
@@ -12,7 +13,7 @@ use crate::model::job::Family;
 use crate::model::run::GateStatus;
 use crate::model::session::{Host, Role, Status};
 use crate::rules::attempt::{Asking, Claimed, Secret, claim, claim_again};
-use crate::rules::claim::{Wish, find};
+use crate::rules::claim::{Offer, Wish, find};
 use crate::rules::handoff::{self, Opening, Queued, TakenBack, Terms, Work};
 use crate::rules::holding::{self, Failure, FailureClass, Held};
 
@@ -34,6 +35,7 @@ fn wish() -> Wish {
         family: Family::ServiceJob,
         ttl_ms: None,
         session: None,
+        offer: Offer::by_hand(),
     }
 }
 

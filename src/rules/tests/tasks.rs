@@ -7,7 +7,7 @@ use crate::model::result::Standing;
 use crate::model::run::GateStatus;
 use crate::model::session::Role;
 use crate::rules::attempt::{Asking, Claimed, Secret, claim};
-use crate::rules::claim::{Wish, find};
+use crate::rules::claim::{Offer, Wish, find};
 use crate::rules::handoff::{self, Opening, Queued, Terms, Work};
 use crate::rules::jobfile::ArtifactRef;
 use crate::rules::task::{FrozenTask, MAX_INSTRUCTIONS, TaskSpec, fix};
@@ -66,6 +66,7 @@ impl World {
             family: crate::model::job::Family::LocalAgent,
             ttl_ms: None,
             session: None,
+            offer: Offer::by_hand(),
         };
         let mut secret = Secret::default();
         let claimed = self.act(|turn, world| match find(turn, &wish)? {

@@ -149,6 +149,11 @@ pub const OTHERS: &[(&str, &str)] = &[
     ("completions", "needs no store"),
     ("man", "needs no store"),
     ("lock-probe", "asks for a lock only"),
+    (
+        "work",
+        "runs programs: what they answer is not known before; a key is refused, and a dry run asks nobody",
+    ),
+    ("keep", "becomes another program; run by work alone"),
     ("handoff claim", "gives a new nonce each time, as no record holds one; said apart below"),
 ];
 

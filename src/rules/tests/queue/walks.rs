@@ -86,11 +86,12 @@ fn same(step: Step, got: Got, want: &Said) {
 
 impl Walk {
     fn copy(&self) -> Self {
-        let World { state, now, draws, blobs, packets, last } = &self.world;
+        let World { state, now, draws, blobs, packets, last, witness } = &self.world;
         let (state, now, draws) = (state.clone(), now.clone(), *draws);
         let (blobs, packets, last) = (blobs.clone(), packets.clone(), last.clone());
+        let witness = witness.clone();
         Self {
-            world: World { state, now, draws, blobs, packets, last },
+            world: World { state, now, draws, blobs, packets, last, witness },
             model: self.model.clone(),
             sessions: self.sessions.clone(),
             jobs: self.jobs.clone(),
