@@ -31,6 +31,8 @@ mod input;
 mod list;
 mod load;
 mod log;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod output;
 mod packet;
 mod reply;
@@ -117,6 +119,8 @@ enum Command {
     Contract(contract::ContractCommand),
     Export(carry::export::ExportCommand),
     Import(carry::import::ImportCommand),
+    #[cfg(feature = "mcp")]
+    Mcp(mcp::McpCommand),
     Completions(shell::Completions),
     Man(shell::Man),
     /// Try to take a lock that the parent holds
@@ -206,14 +210,18 @@ fn usage(json: bool, error: &clap::Error) -> u8 {
         output::say(error.render().ansi().to_string().trim_end());
         return Kind::Usage.exit();
     }
+    output::failed(json, false, output::schema_name("usage"), &misused(error))
+}
+
+/// A wrong command line as an error of its own.
+fn misused(error: &clap::Error) -> Error {
     let text = error.render().to_string();
     let text = text.trim().trim_start_matches("error: ");
     let (message, cause) = text.split_once('\n').unwrap_or((text, ""));
     let cause =
         cause.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n       ");
     let error = Error::new(Kind::Usage, message);
-    let error = if cause.is_empty() { error } else { error.because(cause) };
-    output::failed(json, false, output::schema_name("usage"), &error)
+    if cause.is_empty() { error } else { error.because(cause) }
 }
 
 fn prepare(edge: Edge, global: &Global) -> Result<Context> {
@@ -234,7 +242,7 @@ fn prepare(edge: Edge, global: &Global) -> Result<Context> {
             .fix("give -C a folder that is there"));
     }
     let (executable, source) = (edge.executable, Arc::new(edge.source));
-    Ok(Context { global, env, folder, executable, source, doubt: Doubt::default() })
+    Ok(Context { global, env, folder, executable, source, doubt: Doubt::default(), served: None, told: None })
 }
 
 /// Diagnostics go to stderr and only there; they are never part of the record.
@@ -278,6 +286,8 @@ fn dispatch(command: Command, ctx: &Context) -> Result<Done> {
         Command::Contract(command) => command.run(ctx),
         Command::Export(command) => command.run(ctx),
         Command::Import(command) => command.run(ctx),
+        #[cfg(feature = "mcp")]
+        Command::Mcp(command) => command.run(ctx),
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),
         Command::LockProbe { path } => shell::probe(&path),

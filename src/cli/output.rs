@@ -93,6 +93,23 @@ impl Done {
         }
     }
 
+    /// Of a command that has nothing to print, in JSON neither: what it had to say was said.
+    pub fn silent(command: &str) -> Self {
+        Self {
+            schema: schema_name(command),
+            data: Value::Null,
+            answer: String::new(),
+            news: Vec::new(),
+            next: None,
+            failure: None,
+            raw: false,
+            notes: Vec::new(),
+            record: None,
+            planned: None,
+            lines: Some(Vec::new()),
+        }
+    }
+
     /// From what the store answered, made into a report.
     ///
     /// # Errors
@@ -148,21 +165,35 @@ pub struct Envelope<T> {
     pub notes: Vec<String>,
 }
 
+impl Envelope<Value> {
+    /// Of a finished command.
+    pub fn of(done: Done) -> Self {
+        let ok = done.failure.is_none();
+        Self {
+            schema: done.schema,
+            ok,
+            error: done.failure.map(|failure| failure.details(done.data.clone()).body()),
+            data: ok.then_some(done.data),
+            record: done.record,
+            planned: done.planned,
+            notes: done.notes,
+        }
+    }
+
+    /// Of a failure or refusal.
+    pub fn failed(schema: String, error: &Error) -> Self {
+        let (error, notes) = (Some(error.body()), Vec::new());
+        Self { schema, ok: false, data: None, error, record: None, planned: None, notes }
+    }
+}
+
 /// Prints a finished command and gives its exit code.
 pub fn done(global: &Global, done: Done) -> u8 {
     let exit = done.failure.as_ref().map_or(0, |failure| failure.kind.exit());
     if global.json {
         match done.lines {
             Some(lines) => lines.iter().for_each(|line| exactly(&format!("{line}\n"))),
-            None => document(&Envelope {
-                schema: done.schema,
-                ok: done.failure.is_none(),
-                error: done.failure.map(|failure| failure.details(done.data.clone()).body()),
-                data: (exit == 0).then_some(done.data),
-                record: done.record,
-                planned: done.planned,
-                notes: done.notes,
-            }),
+            None => document(&Envelope::of(done)),
         }
         return exit;
     }
@@ -197,15 +228,7 @@ pub fn failed(json: bool, quiet: bool, schema: String, error: &Error) -> u8 {
     let body = error.body();
     let code = body.code;
     if json {
-        document(&Envelope::<Value> {
-            schema,
-            ok: false,
-            data: None,
-            error: Some(body),
-            record: None,
-            planned: None,
-            notes: Vec::new(),
-        });
+        document(&Envelope::failed(schema, error));
         return code;
     }
     for note in body.details.get("notes").and_then(Value::as_array).into_iter().flatten() {
@@ -279,6 +302,12 @@ pub fn ended(code: u8) -> u8 {
         }
         _ => code,
     }
+}
+
+/// Writes lines of a protocol to stdout; false where nobody reads any more.
+pub fn protocol(lines: &str) -> bool {
+    let mut stdout = std::io::stdout().lock();
+    noted(stdout.write_all(lines.as_bytes()).and_then(|()| stdout.flush()))
 }
 
 /// Writes to stdout byte for byte: what is in a packet or a document is not taken for colour and dropped.

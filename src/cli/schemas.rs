@@ -1,6 +1,8 @@
 //! The JSON schemas of every command's `--json` document, for `docs/json/`.
 
-use schemars::{Schema, schema_for};
+use std::collections::BTreeMap;
+
+use schemars::{JsonSchema, Schema, schema_for};
 
 use super::output::{Envelope, Report, schema_name};
 use super::{
@@ -59,4 +61,18 @@ pub fn all() -> Vec<(String, Schema)> {
         of::<shell::ManReport>(),
         (schema_name("log"), schema_for!(crate::model::event::Record)),
     ]
+}
+
+/// What a tool gives in place of JSON Lines: the records in one document.
+#[derive(serde::Serialize, JsonSchema)]
+pub struct Records {
+    /// Whole records, oldest first.
+    pub records: Vec<crate::model::event::Record>,
+}
+
+/// The schema of every tool's structured content, by the name of the document.
+pub fn of_tools() -> BTreeMap<String, Schema> {
+    let mut all: BTreeMap<String, Schema> = all().into_iter().collect();
+    all.insert(schema_name("log"), schema_for!(Envelope<Records>));
+    all
 }
