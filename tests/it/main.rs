@@ -29,6 +29,8 @@ mod index;
 mod json;
 mod late;
 mod lifecycle;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod mended;
 mod morning;
 mod namespaces;

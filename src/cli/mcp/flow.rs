@@ -19,6 +19,9 @@ pub struct Flow {
 #[derive(Default)]
 struct State {
     open: BTreeMap<String, Open>,
+    /// Answered, and not yet written.
+    unwritten: usize,
+    /// Bytes of all that are open or unwritten.
     bytes: usize,
     batches: BTreeMap<u64, Batch>,
     batches_begun: u64,
@@ -28,6 +31,21 @@ struct State {
 struct Open {
     bytes: usize,
     batch: Option<u64>,
+}
+
+/// What answers take until they are written.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+pub struct Room {
+    count: usize,
+    bytes: usize,
+}
+
+impl Room {
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Room) -> Self {
+        Self { count: self.count + other.count, bytes: self.bytes + other.bytes }
+    }
 }
 
 /// A batch: how many answers are still to come, and those that are there.
@@ -56,7 +74,8 @@ impl Flow {
     pub fn admit(&self, id: &str, bytes: usize, batch: Option<u64>) -> Admitted {
         let mut state = self.state();
         // The answers of a batch wait for one another: to hold back one of its requests would hold it for ever.
-        let full = |state: &State| batch.is_none() && (state.open.len() >= MOST || state.bytes >= MOST_BYTES);
+        let count = |state: &State| state.open.len() + state.unwritten;
+        let full = |state: &State| batch.is_none() && (count(state) >= MOST || state.bytes >= MOST_BYTES);
         while full(&state) && !state.closed {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -80,23 +99,24 @@ impl Flow {
         number
     }
 
-    /// What is to be written now that this answer is there: itself, the whole batch it completes, or nothing.
-    pub fn answer(&self, id: Option<&str>, batch: Option<u64>, text: String) -> Option<String> {
+    /// Closes a request, whose id is free from now on. Gives what is to be written: the answer itself, the whole
+    /// batch that it completes, or nothing; and the room that it takes until that is done.
+    pub fn answer(&self, id: Option<&str>, batch: Option<u64>, text: String) -> (Option<String>, Room) {
         let mut state = self.state();
-        match batch.or_else(|| state.open.get(id?)?.batch) {
-            None => Some(text),
-            Some(number) => state.arrived(number, Some(text)),
+        let open = id.and_then(|id| state.open.remove(id));
+        let room = open.as_ref().map_or(Room::default(), |open| Room { count: 1, bytes: open.bytes });
+        state.unwritten += room.count;
+        match batch.or_else(|| open.and_then(|open| open.batch)) {
+            None => (Some(text), room),
+            Some(number) => (state.arrived(number, Some(text)), room),
         }
     }
 
-    /// Closes requests whose answers are written.
-    pub fn release(&self, ids: &[String]) {
+    /// Gives the room of answers back, when they are written.
+    pub fn release(&self, room: &Room) {
         let mut state = self.state();
-        for id in ids {
-            if let Some(open) = state.open.remove(id) {
-                state.bytes -= open.bytes;
-            }
-        }
+        state.unwritten -= room.count;
+        state.bytes -= room.bytes;
         self.changed.notify_all();
     }
 
@@ -112,7 +132,7 @@ impl Flow {
     /// Waits until every request is answered, or nobody reads answers any more.
     pub fn wait_idle(&self) {
         let mut state = self.state();
-        while !state.open.is_empty() && !state.closed {
+        while (!state.open.is_empty() || state.unwritten > 0) && !state.closed {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
@@ -146,19 +166,27 @@ mod tests {
         let flow = Flow::default();
         assert_eq!(flow.admit("1", 10, None), Admitted::Yes);
         assert_eq!(flow.admit("1", 10, None), Admitted::Twice);
-        assert_eq!(flow.answer(Some("1"), None, "one".to_owned()).as_deref(), Some("one"));
-        flow.release(&["1".to_owned()]);
+        let (text, room) = flow.answer(Some("1"), None, "one".to_owned());
+        assert_eq!((text.as_deref(), room), (Some("one"), Room { count: 1, bytes: 10 }));
+        // Whoever has read the answer may use the id again, before the writer knows that it was read.
         assert_eq!(flow.admit("1", 10, None), Admitted::Yes);
-        flow.release(&["1".to_owned()]);
+        flow.release(&room);
+        flow.release(&flow.answer(Some("1"), None, String::new()).1);
+        let answer = |id, batch, text: &str| {
+            let (text, room) = flow.answer(id, batch, text.to_owned());
+            flow.release(&room);
+            text
+        };
         let batch = Some(flow.begin_batch(4));
         for id in ["a", "b", "c"] {
             assert_eq!(flow.admit(id, 1, batch), Admitted::Yes);
         }
-        assert_eq!(flow.answer(Some("b"), None, "B".to_owned()), None);
-        assert_eq!(flow.answer(None, batch, "refused".to_owned()), None);
+        assert_eq!(answer(Some("b"), None, "B"), None);
+        assert_eq!(answer(None, batch, "refused"), None);
         assert_eq!(flow.forget("c"), None);
-        assert_eq!(flow.answer(Some("a"), None, "A".to_owned()).as_deref(), Some("[B,refused,A]"));
+        assert_eq!(answer(Some("a"), None, "A").as_deref(), Some("[B,refused,A]"));
         assert_eq!(flow.forget("c"), None);
+        flow.wait_idle();
     }
 
     #[test]
@@ -179,7 +207,9 @@ mod tests {
         let (other, (send, receive)) = (flow.clone(), std::sync::mpsc::channel());
         let thread = std::thread::spawn(move || send.send(other.admit("more", 1, None)));
         assert!(receive.recv_timeout(std::time::Duration::from_millis(50)).is_err(), "it waits");
-        flow.release(&["0".to_owned()]);
+        let (_, room) = flow.answer(Some("0"), None, String::new());
+        assert!(receive.recv_timeout(std::time::Duration::from_millis(50)).is_err(), "it is not written yet");
+        flow.release(&room);
         assert_eq!(receive.recv(), Ok(Admitted::Yes));
         thread.join().unwrap().unwrap();
         flow.close();

@@ -113,6 +113,9 @@ impl Era {
     }
 
     fn request(&mut self, id: RequestId, method: &str, value: Value) -> Incoming {
+        if value.get("result").is_some() || value.get("error").is_some() {
+            return refused(Some(id), "a request has no result and no error");
+        }
         let versioned = value.pointer(VERSION).is_some();
         if !self.initialized && !versioned && !FIRST.contains(&method) {
             return invalid(
@@ -122,7 +125,7 @@ impl Era {
         }
         let message: ClientJsonRpcMessage = match serde_json::from_value(value) {
             Ok(message) => message,
-            Err(error) => return refused(Some(id), error.to_string()),
+            Err(error) => return invalid(id, error),
         };
         match &message {
             JsonRpcMessage::Request(request) => match &request.request {
@@ -135,7 +138,7 @@ impl Era {
                 }
                 _ => {}
             },
-            _ => return refused(Some(id), "a request has no result and no error"),
+            _ => return refused(Some(id), "it is no request"),
         }
         Incoming::Request(id, Box::new(message))
     }

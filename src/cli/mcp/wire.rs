@@ -13,7 +13,7 @@ use rmcp::transport::Transport;
 use tokio::sync::mpsc as pipe;
 
 use super::super::output;
-use super::flow::{Admitted, Flow};
+use super::flow::{Admitted, Flow, Room};
 use super::message::{Era, Incoming, Parsed};
 
 /// Bytes that a line may have: room for the longest reply, escaped.
@@ -208,14 +208,15 @@ impl Reader {
 /// Writes what there is, many answers at once where they are there.
 fn write(queue: &mpsc::Receiver<Out>, flow: &Flow, into: &pipe::Sender<Option<ClientJsonRpcMessage>>) {
     while let Ok(first) = queue.recv() {
-        let (mut lines, mut ids) = (String::new(), Vec::new());
+        let (mut lines, mut room) = (String::new(), Room::default());
         let mut next = Some(first);
         while let Some(Out { text, id, batch }) = next {
-            if let Some(line) = flow.answer(id.as_deref(), batch, text) {
+            let (line, taken) = flow.answer(id.as_deref(), batch, text);
+            if let Some(line) = line {
                 lines.push_str(&line);
                 lines.push('\n');
             }
-            ids.extend(id);
+            room = room.and(taken);
             next = if lines.len() < AT_ONCE { queue.try_recv().ok() } else { None };
         }
         if !lines.is_empty() && !output::protocol(&lines) {
@@ -223,7 +224,7 @@ fn write(queue: &mpsc::Receiver<Out>, flow: &Flow, into: &pipe::Sender<Option<Cl
             let _ = into.blocking_send(None);
             return;
         }
-        flow.release(&ids);
+        flow.release(&room);
     }
 }
 
