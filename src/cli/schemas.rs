@@ -22,6 +22,7 @@ pub fn all() -> Vec<(String, Schema)> {
         of::<freeze::FrozenReport>(),
         of::<packet::PacketReport>(),
         of::<reply::ReplyReport>(),
+        of::<reply::Ask>(),
         of::<consume::ConsumeReport>(),
         of::<resume::ResumeReport>(),
         of::<status::StatusReport>(),
@@ -70,9 +71,20 @@ pub struct Records {
     pub records: Vec<crate::model::event::Record>,
 }
 
+/// The two answers of `reply`.
+#[derive(serde::Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Replied {
+    /// The answer was bound.
+    Bound(Box<reply::ReplyReport>),
+    /// With `ask`: what to send back to the reviewer.
+    Ask(reply::Ask),
+}
+
 /// The schema of every tool's structured content, by the name of the document.
 pub fn of_tools() -> BTreeMap<String, Schema> {
     let mut all: BTreeMap<String, Schema> = all().into_iter().collect();
     all.insert(schema_name("log"), schema_for!(Envelope<Records>));
+    all.insert(schema_name("reply"), schema_for!(Envelope<Replied>));
     all
 }

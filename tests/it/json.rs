@@ -61,6 +61,8 @@ fn daily() -> Documents {
     let packet = Packet::read(packet["data"]["packet"].as_str().expect("a packet"));
     documents.run(0, &["status"], "");
     documents.run(0, &["reply", "-n"], &packet.verdict("reject"));
+    documents.run(0, &["reply", "--ask"], &packet.verdict("reject"));
+    documents.run(0, &["reply", "--ask"], "nothing");
     let result = documents.run(0, &["reply"], &packet.verdict("reject"));
     let result = result["data"]["result"].as_str().expect("an id").to_owned();
     documents.run(0, &["validate", &result], "");

@@ -144,6 +144,8 @@ pub const OTHERS: &[(&str, &str)] = &[
     ("effect check", "reads"),
     ("contract list", "reads"),
     ("contract check", "reads"),
+    #[cfg(feature = "mcp")]
+    ("mcp", "serves the other commands; each call has a key of its own"),
     ("completions", "needs no store"),
     ("man", "needs no store"),
     ("lock-probe", "asks for a lock only"),
