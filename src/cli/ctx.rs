@@ -1,7 +1,6 @@
 //! What every command stands on: the flags, the store, the project around it and the clock. Flag goes
 //! before environment, environment before the only candidate, and else an error lists the candidates.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -13,6 +12,7 @@ use serde::de::DeserializeOwned;
 use super::bar::{Bar, Told};
 use super::env::Env;
 use super::input::Project;
+use super::served::Served;
 use crate::error::{Error, Kind, Result};
 use crate::model::decision::{Decision, Turn};
 use crate::model::fold::current_run;
@@ -93,15 +93,6 @@ pub struct Context {
     pub served: Option<Served>,
     /// Told how far long work has come.
     pub told: Option<Told>,
-}
-
-/// What a server brings to a command: it has no standard input, and no file of its caller is opened.
-#[derive(Clone, Default)]
-pub struct Served {
-    /// The texts given in place of files, by the name that stands in the file's place; `-` is the stream.
-    pub texts: BTreeMap<PathBuf, Vec<u8>>,
-    /// The store of a group of commands that are made durable together.
-    pub store: Option<Arc<Store>>,
 }
 
 /// An opened store with the project around it and the clock to use.

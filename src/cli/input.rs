@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use serde_json::Value;
 
-use super::ctx::{Context, Served};
+use super::ctx::Context;
 use crate::error::{Error, Kind, Result};
 use crate::model::checkpoint::{Bindings, BoundAuthority, BoundCompatibility};
 use crate::model::hash::{Hash, canonical};
@@ -153,11 +153,9 @@ pub fn slice(bytes: Vec<u8>, lines: Option<(u64, u64)>, path: &str) -> Result<Ve
 /// # Errors
 /// `io`, `too_large`.
 pub fn file_or_stdin(ctx: &Context, path: Option<&Path>, limit: u64) -> Result<Vec<u8>> {
-    if let Some(served) = &ctx.served {
-        return given_text(served, path, limit);
-    }
-    match path.filter(|path| path.as_os_str() != "-") {
-        Some(path) => {
+    match (&ctx.served, path.filter(|path| path.as_os_str() != "-")) {
+        (Some(served), _) => served.text(path, limit),
+        (None, Some(path)) => {
             let whole = ctx.folder.join(path);
             let opened = OpenOptions::new().read(true).open(&whole);
             let file = opened.map_err(|error| {
@@ -167,23 +165,12 @@ pub fn file_or_stdin(ctx: &Context, path: Option<&Path>, limit: u64) -> Result<V
             })?;
             read_limited(file, limit, &path.display().to_string())
         }
-        None => {
+        (None, None) => {
             if !ctx.global.quiet && std::io::IsTerminal::is_terminal(&std::io::stdin()) {
                 super::output::say("paste, then Ctrl-D");
             }
             read_limited(std::io::stdin().lock(), limit, "standard input")
         }
-    }
-}
-
-/// The text that a server's caller gave in a file's place.
-fn given_text(served: &Served, path: Option<&Path>, limit: u64) -> Result<Vec<u8>> {
-    let name = path.unwrap_or(Path::new("-"));
-    match served.texts.get(name) {
-        Some(text) => read_limited(text.as_slice(), limit, "standard input"),
-        None => Err(Error::new(Kind::Usage, format!("{} is not read here", name.display()))
-            .because("a tool opens no file of its caller's")
-            .fix("give the text itself")),
     }
 }
 

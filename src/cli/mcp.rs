@@ -1,10 +1,11 @@
-//! `mcp` serves the commands as tools to agents that speak the Model Context Protocol, over standard input and
-//! output. Everything asynchronous of the program stands here and below.
+//! `mcp` serves the commands as tools to agents that speak the Model Context Protocol, over standard input
+//! and output. Everything asynchronous of the program stands here and below.
 //!
 //! Three threads and no more: one reads lines (`src/cli/mcp/wire.rs`), one writes them, and one runs the
-//! commands, in the order in which they came (`src/cli/mcp/worker.rs`); a fourth runs `verify`, which may take
-//! long. The protocol itself is rmcp's (`src/cli/mcp/handler.rs`), on the main thread. Must never decide anything
-//! that the command line would decide otherwise: a tool call becomes the command's own arguments.
+//! commands, in the order in which they came (`src/cli/mcp/worker.rs`); a fourth runs `verify`, which may
+//! take long. The protocol itself is rmcp's (`src/cli/mcp/handler.rs`), on the main thread. Must never
+//! decide anything that the command line would decide otherwise: a tool call becomes the command's own
+//! arguments.
 
 use std::sync::Arc;
 

@@ -40,6 +40,7 @@ mod resume;
 mod route;
 pub mod schemas;
 mod secret;
+mod served;
 mod session;
 mod shell;
 mod show;

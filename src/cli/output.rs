@@ -9,13 +9,15 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::ctx::Global;
-use crate::error::{Body, Error, Kind, Result};
+use crate::error::{Error, Kind, Result};
 use crate::model::event::Event;
 use crate::model::time::Time;
 use crate::store::{Answer, Position};
 
+mod envelope;
 mod text;
 
+pub use envelope::Envelope;
 pub use text::{checks, table, text_or_path};
 
 /// What a command answers: data for programs, an answer for stdout and news for people.
@@ -138,52 +140,6 @@ fn recorded(error: Error, position: Option<&Position>, notes: &[String]) -> Erro
     match position {
         Some(position) => error.with("record", position),
         None => error,
-    }
-}
-
-/// The one JSON document of `--json`.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Envelope<T> {
-    /// `nf.<command>/1`.
-    pub schema: String,
-    /// Whether the command did what it was asked.
-    pub ok: bool,
-    /// The answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub data: Option<T>,
-    /// The failure or refusal.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<Body>,
-    /// The record that was written.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub record: Option<Position>,
-    /// The events that a dry run would have recorded.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub planned: Option<Vec<Event>>,
-    /// What was recovered or found on the way.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<String>,
-}
-
-impl Envelope<Value> {
-    /// Of a finished command.
-    pub fn of(done: Done) -> Self {
-        let ok = done.failure.is_none();
-        Self {
-            schema: done.schema,
-            ok,
-            error: done.failure.map(|failure| failure.details(done.data.clone()).body()),
-            data: ok.then_some(done.data),
-            record: done.record,
-            planned: done.planned,
-            notes: done.notes,
-        }
-    }
-
-    /// Of a failure or refusal.
-    pub fn failed(schema: String, error: &Error) -> Self {
-        let (error, notes) = (Some(error.body()), Vec::new());
-        Self { schema, ok: false, data: None, error, record: None, planned: None, notes }
     }
 }
 

@@ -61,8 +61,6 @@ fn daily() -> Documents {
     let packet = Packet::read(packet["data"]["packet"].as_str().expect("a packet"));
     documents.run(0, &["status"], "");
     documents.run(0, &["reply", "-n"], &packet.verdict("reject"));
-    documents.run(0, &["reply", "--ask"], &packet.verdict("reject"));
-    documents.run(0, &["reply", "--ask"], "nothing");
     let result = documents.run(0, &["reply"], &packet.verdict("reject"));
     let result = result["data"]["result"].as_str().expect("an id").to_owned();
     documents.run(0, &["validate", &result], "");
@@ -134,6 +132,8 @@ fn queue(documents: &mut Documents, session: &str) {
     documents.run(0, &["handoff", "release", &handoff, "--revoke"], "");
     documents.run(3, &["handoff", "fail", "--reason", "crash", "--nonce", &second.nonce], "");
     let third = claimed(documents);
+    documents.run(0, &["reply", "--ask"], &third.verdict("accept"));
+    documents.run(0, &["reply", "--ask"], "nothing");
     documents.run(0, &["handoff", "complete"], &third.verdict("accept"));
     let job = crate::harness::JOB.replace("novel/pride/ch01", "novel/pride/failed");
     documents.project.write("failed.yaml", job);

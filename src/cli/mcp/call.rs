@@ -1,5 +1,6 @@
-//! One call: the command line that a tool's arguments became, run as the command itself, and the document that
-//! `--json` would print. What a group of calls wrote is made durable here, before any of them is answered.
+//! One call: the command line that a tool's arguments became, run as the command itself, and the document
+//! that `--json` would print. What a group of calls wrote is made durable here, before any of them is
+//! answered.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,9 +10,10 @@ use clap::FromArgMatches;
 use serde_json::{Value, json};
 
 use super::super::bar::Told;
-use super::super::ctx::{Context, Global, Served};
+use super::super::ctx::{Context, Global};
 use super::super::env::Env;
 use super::super::output::{Envelope, schema_name};
+use super::super::served::Served;
 use super::super::{Command, command_for, dispatch, misused, schema_of};
 use super::arguments::Line;
 use crate::error::{Error, Result};
@@ -92,8 +94,8 @@ impl Runner {
         self.run(line, told, u64::MAX, false)
     }
 
-    /// Runs a call as part of a group: its answer may be told after [`Runner::commit`] and not before. It waits
-    /// for the lock as long as it asks, and at most `patience_ms`.
+    /// Runs a call as part of a group: its answer may be told after [`Runner::commit`] and not before. It
+    /// waits for the lock as long as it asks, and at most `patience_ms`.
     pub fn write(&mut self, line: Line, patience_ms: u64) -> Document {
         self.run(line, None, patience_ms, true)
     }
@@ -103,8 +105,8 @@ impl Runner {
         self.group.as_ref().is_some_and(|group| group.doubt.check().is_err())
     }
 
-    /// Makes durable what the calls since the last time have written; on failure none of them is to be answered
-    /// as if it were.
+    /// Makes durable what the calls since the last time have written; on failure none of them is to be
+    /// answered as if it were.
     pub fn commit(&mut self, documents: &mut [Document]) {
         let Some(group) = self.group.take() else { return };
         match group.store.commit(&group.source) {

@@ -73,7 +73,8 @@ impl Flow {
     /// Opens a request, when there is room for it.
     pub fn admit(&self, id: &str, bytes: usize, batch: Option<u64>) -> Admitted {
         let mut state = self.state();
-        // The answers of a batch wait for one another: to hold back one of its requests would hold it for ever.
+        // The answers of a batch wait for one another: to hold back one of its requests would hold it for
+        // ever.
         let count = |state: &State| state.open.len() + state.unwritten;
         let full = |state: &State| batch.is_none() && (count(state) >= MOST || state.bytes >= MOST_BYTES);
         while full(&state) && !state.closed {
@@ -99,8 +100,8 @@ impl Flow {
         number
     }
 
-    /// Closes a request, whose id is free from now on. Gives what is to be written: the answer itself, the whole
-    /// batch that it completes, or nothing; and the room that it takes until that is done.
+    /// Closes a request, whose id is free from now on. Gives what is to be written: the answer itself, the
+    /// whole batch that it completes, or nothing; and the room that it takes until that is done.
     pub fn answer(&self, id: Option<&str>, batch: Option<u64>, text: String) -> (Option<String>, Room) {
         let mut state = self.state();
         let open = id.and_then(|id| state.open.remove(id));

@@ -24,11 +24,11 @@ use crate::error::Error;
 /// How often whoever waits is told how far it is.
 const TICK: Duration = Duration::from_secs(1);
 
-const INSTRUCTIONS: &str = "nf keeps a durable record of long work: nf_status shows what waits on whom. The daily \
-    path is nf_start, nf_freeze, nf_packet, then a SEPARATE reviewer answers the packet and nothing else, nf_reply, \
-    nf_consume, nf_resume. A rejection is a valid answer that leads to repair, never to a second reviewer. A tool \
-    grants no authority. On an error do what its fix says; after not_durable or a lost answer repeat the call with \
-    the same op.";
+const INSTRUCTIONS: &str = "nf keeps a durable record of long work: nf_status shows what waits on whom. \
+    The daily path is nf_start, nf_freeze, nf_packet, then a SEPARATE reviewer answers the packet and nothing \
+    else, nf_reply, nf_consume, nf_resume. A rejection is a valid answer that leads to repair, never to a \
+    second reviewer. A tool grants no authority. On an error do what its fix says; after not_durable or a \
+    lost answer repeat the call with the same op.";
 
 /// The server.
 pub struct Handler {
@@ -38,8 +38,9 @@ pub struct Handler {
 
 /// Serves until the other side is gone.
 pub async fn serve(handler: Handler, lines: Lines) {
-    // The service is begun without rmcp's own handshake loop, which ends at the first message that it does not
-    // expect; `initialize` is answered like any request, and each request of 2026-07-28 names its version.
+    // The service is begun without rmcp's own handshake loop, which ends at the first message that it does
+    // not expect; `initialize` is answered like any request, and each request of 2026-07-28 names its
+    // version.
     let running = rmcp::service::serve_directly(handler, lines, None);
     let _ = running.waiting().await;
 }
@@ -57,7 +58,8 @@ impl Handler {
         Self { catalog, queue }
     }
 
-    /// Whether results and receipts are there to be read: whoever may not show them gets them in no other way.
+    /// Whether results and receipts are there to be read: whoever may not show them gets them in no other
+    /// way.
     fn has_resources(&self) -> bool {
         self.catalog.has("nf_show")
     }

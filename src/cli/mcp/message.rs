@@ -1,5 +1,5 @@
-//! From the bytes of a line to a message of the protocol, or the error that answers it. What passes is typed and
-//! has one meaning; nothing is executed that is no request with an id. Reads no stream.
+//! From the bytes of a line to a message of the protocol, or the error that answers it. What passes is
+//! typed and has one meaning; nothing is executed that is no request with an id. Reads no stream.
 
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode, ErrorData, JsonRpcMessage, RequestId,

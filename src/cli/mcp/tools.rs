@@ -254,7 +254,29 @@ impl Tool {
         }
         schema.remove("$schema");
         prune(&mut schema);
-        schema
+        let mut schema = Value::Object(schema);
+        without_widths(&mut schema);
+        schema.as_object().cloned().unwrap_or_default()
+    }
+}
+
+/// Takes away formats such as `uint64`, which say how wide a number is here: clients that check formats know
+/// none of them, and say so for each.
+fn without_widths(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            let is_width = |format: &Value| {
+                format
+                    .as_str()
+                    .is_some_and(|format| ["uint", "int", "double"].iter().any(|w| format.starts_with(w)))
+            };
+            if map.get("format").is_some_and(is_width) {
+                map.remove("format");
+            }
+            map.values_mut().for_each(without_widths);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_widths),
+        _ => {}
     }
 }
 

@@ -1,6 +1,6 @@
-//! The threads that run calls, in the order in which they came. Writing calls that were read together are decided
-//! and appended under one lock, synced once and then answered; a call that reads waits for that sync first. No
-//! call is answered later than twenty seconds after it came.
+//! The threads that run calls, in the order in which they came. Writing calls that were read together are
+//! decided and appended under one lock, synced once and then answered; a call that reads waits for that
+//! sync first. No call is answered later than twenty seconds after it came.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};

@@ -1,5 +1,5 @@
-//! What a hostile or broken client sends. Every byte on standard output parses, nothing is executed that is no
-//! request, and the server goes on.
+//! What a hostile or broken client sends. Every byte on standard output parses, nothing is executed that is
+//! no request, and the server goes on.
 
 use serde_json::{Value, json};
 

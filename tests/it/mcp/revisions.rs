@@ -1,5 +1,5 @@
-//! The five revisions of the protocol: what the server says in each is what its published schema allows, and the
-//! published messages of the newest one are read. The schemas come from `NF_SUITES`.
+//! The five revisions of the protocol: what the server says in each is what its published schema allows,
+//! and the published messages of the newest one are read. The schemas come from `NF_SUITES`.
 
 use std::path::{Path, PathBuf};
 
@@ -247,9 +247,14 @@ fn the_published_messages_of_the_newest_revision_are_read() {
 #[test]
 fn the_one_revision_with_batches_answers_them_together() {
     let project = Project::new();
-    let call = |id: &str, name: &str| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": name}});
-    let batch = json!([call("a", "nf_status"), call("b", "nf_nothing"), {"jsonrpc": "2.0", "method": "tools/call",
-        "params": {"name": "nf_start", "arguments": {"resource": "r", "task": "t"}}}, 7, call("c", "nf_log")]);
+    let of = |params: Value| json!({"jsonrpc": "2.0", "method": "tools/call", "params": params});
+    let call = |id: &str, name: &str| {
+        let mut message = of(json!({"name": name}));
+        message["id"] = id.into();
+        message
+    };
+    let unasked = of(json!({"name": "nf_start", "arguments": {"resource": "r", "task": "t"}}));
+    let batch = json!([call("a", "nf_status"), call("b", "nf_nothing"), unasked, 7, call("c", "nf_log")]);
     let mut server = Server::bare(project.command(&["mcp"]));
     server.initialize("2025-03-26");
     server.send(&batch);

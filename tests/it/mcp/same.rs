@@ -1,5 +1,5 @@
-//! One operation behind both: for every tool, what the command line answers is what the tool answers. Each case
-//! runs as a command in one project and as a tool in its twin.
+//! One operation behind both: for every tool, what the command line answers is what the tool answers. Each
+//! case runs as a command in one project and as a tool in its twin.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::faults::tools::twin;
 use crate::harness::Project;
 use crate::ops::table::{
     Answered, Asked, Claimed, Empty, Frozen, GATE, Idle, Planned, Queued, Scene, Stage, Started, Told,
-    WRITERS, Written, scene,
+    WRITERS, Written, scene_in,
 };
 
 /// What the positions of a command are called as arguments of its tool.
@@ -216,8 +216,8 @@ fn required(tool: &Value, name: &str) -> bool {
     tool["inputSchema"]["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name))
 }
 
-/// A document in which what is new, and so never the same twice, is called by what it is: ids, hashes, secrets
-/// and times that the log does not hold.
+/// A document in which what is new, and so never the same twice, is called by what it is: ids, hashes,
+/// secrets and times that the log does not hold.
 fn plain(document: &Value, log: &str) -> Value {
     let text = document.to_string();
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == ':' || c == '.';
@@ -251,7 +251,7 @@ fn named(word: &str, log: &str) -> String {
 }
 
 fn furnished(stage: Stage) -> Scene {
-    let scene = scene(stage);
+    let scene = scene_in(Project::in_memory().furnished(), stage);
     scene.project.write("task.md", "List the flowers.\n");
     scene.project.write("shape.yaml", "type: object\n");
     scene.project.write("pack.yaml", "id: a\nversion: 1\nkind: k\noutput: {type: object}\n");
@@ -262,18 +262,22 @@ fn furnished(stage: Stage) -> Scene {
 fn every_tool_answers_as_its_command_does() {
     let (mut done, mut refused, mut served) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     let mut known = None;
+    let mut scenes: Vec<(Stage, Scene)> = Vec::new();
     let writers = WRITERS.iter().filter(|(_, command)| is_served(command));
     let cases = writers.chain(DONE).map(|case| (case, true)).chain(REFUSED.iter().map(|case| (case, false)));
     for ((stage, command), content) in cases {
-        let scene = furnished(*stage);
+        if scenes.iter().all(|(known, _)| known != stage) {
+            scenes.push((*stage, furnished(*stage)));
+        }
+        let scene = &scenes.iter().find(|(known, _)| known == stage).expect("a scene").1;
         let line = scene.arguments(command, &[]);
-        let twin = twin(&scene.project);
+        let (by_command, twin) = (twin(&scene.project), twin(&scene.project));
         let log = String::from_utf8(twin.log()).expect("UTF-8");
         let input = match (content, &scene.packet) {
             (true, Some(packet)) => packet.verdict("reject"),
             _ => "nothing of the sort".to_owned(),
         };
-        let ran = scene.project.nf_with(&with(&line, &["--json"]), input.as_bytes());
+        let ran = by_command.nf_with(&with(&line, &["--json"]), input.as_bytes());
         let mut wanted = match command[0] {
             // JSON Lines in one document.
             "log" if ran.code == 0 => {

@@ -38,7 +38,11 @@ pub struct Scene {
 }
 
 pub fn scene(stage: Stage) -> Scene {
-    let project = Project::new();
+    scene_in(Project::new(), stage)
+}
+
+/// The same in a furnished project.
+pub fn scene_in(project: Project, stage: Stage) -> Scene {
     project.write("canon.md", "Canon.\n");
     let session = if stage == Empty { String::new() } else { project.start() };
     let reached = |wanted: Stage| stage >= wanted && stage <= Contested;
