@@ -96,6 +96,7 @@ impl Done {
     }
 
     /// Of a command that has nothing to print, in JSON neither: what it had to say was said.
+    #[cfg(feature = "mcp")]
     pub fn silent(command: &str) -> Self {
         Self {
             schema: schema_name(command),
@@ -261,6 +262,7 @@ pub fn ended(code: u8) -> u8 {
 }
 
 /// Writes lines of a protocol to stdout; false where nobody reads any more.
+#[cfg(feature = "mcp")]
 pub fn protocol(lines: &str) -> bool {
     let mut stdout = std::io::stdout().lock();
     noted(stdout.write_all(lines.as_bytes()).and_then(|()| stdout.flush()))
