@@ -177,3 +177,33 @@ fn one(runner: &mut Runner, held: &mut Held, job: Job) {
         held.settle(runner);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(came: Option<Instant>, cancelled: bool) -> Job {
+        Job {
+            line: Line::default(),
+            writes: false,
+            came: came.unwrap_or_else(Instant::now),
+            is_cancelled: Arc::new(move || cancelled),
+            way: Arc::new(Way::default()),
+            answer: oneshot::channel().0,
+        }
+    }
+
+    #[test]
+    fn long_work_is_given_up_in_time_or_when_nobody_wants_it() {
+        let going = job(None, false);
+        assert_eq!(going.way.bytes(), None);
+        assert_eq!(going.told()(3, 10), Ok(()));
+        assert_eq!(going.way.bytes(), Some((3, 10)));
+        assert!(going.left() > Duration::from_secs(10));
+        let long_ago = Instant::now().checked_sub(PATIENCE + Duration::from_secs(1));
+        let late = job(long_ago, false);
+        assert_eq!(late.told()(3, 10).map_err(|error| error.kind), Err(Kind::TooLarge));
+        assert_eq!(late.left(), Duration::ZERO);
+        assert_eq!(job(None, true).told()(3, 10).map_err(|error| error.kind), Err(Kind::Pending));
+    }
+}
