@@ -26,9 +26,9 @@ const TICK: Duration = Duration::from_secs(1);
 
 const INSTRUCTIONS: &str = "nf keeps a durable record of long work: nf_status shows what waits on whom. \
     The daily path is nf_start, nf_freeze, nf_packet, then a SEPARATE reviewer answers the packet and \
-    nothing else, nf_reply, nf_consume, nf_resume. A rejection is a valid answer that leads to repair, never to a \
-    second reviewer. A tool grants no authority. On an error do what its fix says; after not_durable or a \
-    lost answer repeat the call with the same op.";
+    nothing else, nf_reply, nf_consume, nf_resume. A rejection is a valid answer that leads to repair, \
+    never to a second reviewer. A tool grants no authority. On an error do what its fix says; after \
+    not_durable or a lost answer repeat the call with the same op.";
 
 /// The server.
 pub struct Handler {
