@@ -17,7 +17,7 @@ fn main() -> ExitCode {
         executable: std::env::current_exe().ok(),
         lookup: text_of,
         source: Source { moment: Box::new(moment), random: Box::new(|bytes| getrandom::fill(bytes).ok()) },
-        config: Box::new(config),
+        config,
     };
     ExitCode::from(nf::cli::run(edge))
 }

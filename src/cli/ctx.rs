@@ -9,9 +9,10 @@ use clap::Args;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::bar::Bar;
+use super::bar::{Bar, Told};
 use super::env::Env;
 use super::input::Project;
+use super::served::Served;
 use crate::error::{Error, Kind, Result};
 use crate::model::decision::{Decision, Turn};
 use crate::model::fold::current_run;
@@ -89,15 +90,19 @@ pub struct Context {
     /// The system's time and randomness.
     pub source: Arc<Source>,
     /// The user's config folder, as the platform says it.
-    pub config: Box<dyn Fn() -> Option<PathBuf>>,
+    pub config: fn() -> Option<PathBuf>,
     /// Whether what the command read counts.
     pub doubt: Doubt,
+    /// What a server brings, where one runs the command.
+    pub served: Option<Served>,
+    /// Told how far long work has come.
+    pub told: Option<Told>,
 }
 
 /// An opened store with the project around it and the clock to use.
 pub struct Opened {
     /// The store.
-    pub store: Store,
+    pub store: Arc<Store>,
     /// The project around it.
     pub project: Project,
     /// Time and randomness: the system's, or a testing store's fixed ones.
@@ -137,13 +142,18 @@ impl Context {
             boot: Some((self.source.moment)().boot_id).filter(|boot| !boot.is_empty()),
             watch: self.watch(),
             doubt: self.doubt.clone(),
+            group: false,
         }
     }
 
     /// A bar for the making of an index, taken away at its end.
     fn watch(&self) -> Watch {
-        let bar = Bar::new(&self.global);
-        Watch::new(move |done, total| if done < total { bar.show(done, total) } else { bar.end() })
+        let bar = Bar::new(self);
+        Watch::new(move |done, total| match done < total {
+            // An index is made piece by piece and nobody waits for it: there is nothing to give up.
+            true => drop(bar.show(done, total)),
+            false => bar.end(),
+        })
     }
 
     /// Where the store is: `NF_DIR`, else the nearest `.novelforge/` upward.
@@ -167,7 +177,10 @@ impl Context {
     /// `no_store`, those of [`Store::open`], `usage` for a fixed clock in a store that is not for testing.
     pub fn open(&self) -> Result<Opened> {
         let root = self.root()?;
-        let store = Store::open(&root, self.options())?;
+        let store = match self.served.as_ref().and_then(|served| served.store.clone()) {
+            Some(store) => store,
+            None => Arc::new(Store::open(&root, self.options())?),
+        };
         let source = self.source_for(store.info().testing)?;
         let project = Project::around(&root)?;
         Ok(Opened { store, project, source })

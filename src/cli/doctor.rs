@@ -91,7 +91,7 @@ impl Verify {
             None => None,
         };
         let mut history = History::default();
-        let bar = Bar::new(&ctx.global);
+        let bar = Bar::new(ctx);
         let verified = opened
             .store
             .verify(&mut |done, total| bar.show(done, total), &mut |record| history.take(record))?;

@@ -156,8 +156,9 @@ pub fn slice(bytes: Vec<u8>, lines: Option<(u64, u64)>, path: &str) -> Result<Ve
 /// # Errors
 /// `io`, `too_large`.
 pub fn file_or_stdin(ctx: &Context, path: Option<&Path>, limit: u64) -> Result<Vec<u8>> {
-    match path.filter(|path| path.as_os_str() != "-") {
-        Some(path) => {
+    match (&ctx.served, path.filter(|path| path.as_os_str() != "-")) {
+        (Some(served), _) => served.text(path, limit),
+        (None, Some(path)) => {
             let whole = ctx.folder.join(path);
             let opened = OpenOptions::new().read(true).open(&whole);
             let file = opened.map_err(|error| {
@@ -167,7 +168,7 @@ pub fn file_or_stdin(ctx: &Context, path: Option<&Path>, limit: u64) -> Result<V
             })?;
             read_limited(file, limit, &path.display().to_string())
         }
-        None => {
+        (None, None) => {
             if !ctx.global.quiet && std::io::IsTerminal::is_terminal(&std::io::stdin()) {
                 super::output::say("paste, then Ctrl-D");
             }

@@ -31,6 +31,8 @@ mod input;
 mod list;
 mod load;
 mod log;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod output;
 mod packet;
 mod reply;
@@ -38,6 +40,7 @@ mod resume;
 mod route;
 pub mod schemas;
 mod secret;
+mod served;
 mod session;
 mod shell;
 mod show;
@@ -67,7 +70,7 @@ pub struct Edge {
     /// Time and randomness.
     pub source: Source,
     /// The user's config folder of this program, where the platform has one.
-    pub config: Box<dyn Fn() -> Option<PathBuf>>,
+    pub config: fn() -> Option<PathBuf>,
 }
 
 const EXIT_CODES: &str = "Exit codes:
@@ -125,6 +128,8 @@ enum Command {
     Work(work::Work),
     Export(carry::export::ExportCommand),
     Import(carry::import::ImportCommand),
+    #[cfg(feature = "mcp")]
+    Mcp(mcp::McpCommand),
     Completions(shell::Completions),
     Man(shell::Man),
     /// Become another program that does not outlive the process that started this one
@@ -266,14 +271,18 @@ fn usage(json: bool, error: &clap::Error) -> u8 {
         output::say(error.render().ansi().to_string().trim_end());
         return Kind::Usage.exit();
     }
+    output::failed(json, false, output::schema_name("usage"), &misused(error))
+}
+
+/// A wrong command line as an error of its own.
+fn misused(error: &clap::Error) -> Error {
     let text = error.render().to_string();
     let text = text.trim().trim_start_matches("error: ");
     let (message, cause) = text.split_once('\n').unwrap_or((text, ""));
     let cause =
         cause.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n       ");
     let error = Error::new(Kind::Usage, message);
-    let error = if cause.is_empty() { error } else { error.because(cause) };
-    output::failed(json, false, output::schema_name("usage"), &error)
+    if cause.is_empty() { error } else { error.because(cause) }
 }
 
 fn prepare(edge: Edge, global: &Global) -> Result<Context> {
@@ -295,7 +304,8 @@ fn prepare(edge: Edge, global: &Global) -> Result<Context> {
     }
     let Edge { executable, lookup, config, .. } = edge;
     let source = Arc::new(edge.source);
-    Ok(Context { global, env, folder, executable, lookup, source, config, doubt: Doubt::default() })
+    let (doubt, served, told) = (Doubt::default(), None, None);
+    Ok(Context { global, env, folder, executable, lookup, source, config, doubt, served, told })
 }
 
 /// Diagnostics go to stderr and only there; they are never part of the record.
@@ -340,6 +350,8 @@ fn dispatch(command: Command, ctx: &Context) -> Result<Done> {
         Command::Work(command) => command.run(ctx),
         Command::Export(command) => command.run(ctx),
         Command::Import(command) => command.run(ctx),
+        #[cfg(feature = "mcp")]
+        Command::Mcp(command) => command.run(ctx),
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),
         Command::LockProbe { path } => shell::probe(&path),

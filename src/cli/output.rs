@@ -9,13 +9,15 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::ctx::Global;
-use crate::error::{Body, Error, Kind, Result};
+use crate::error::{Error, Kind, Result};
 use crate::model::event::Event;
 use crate::model::time::Time;
 use crate::store::{Answer, Position};
 
+mod envelope;
 mod text;
 
+pub use envelope::Envelope;
 pub use text::{checks, table, text_or_path};
 
 /// What a command answers: data for programs, an answer for stdout and news for people.
@@ -93,6 +95,24 @@ impl Done {
         }
     }
 
+    /// Of a command that has nothing to print, in JSON neither: what it had to say was said.
+    #[cfg(feature = "mcp")]
+    pub fn silent(command: &str) -> Self {
+        Self {
+            schema: schema_name(command),
+            data: Value::Null,
+            answer: String::new(),
+            news: Vec::new(),
+            next: None,
+            failure: None,
+            raw: false,
+            notes: Vec::new(),
+            record: None,
+            planned: None,
+            lines: Some(Vec::new()),
+        }
+    }
+
     /// From what the store answered, made into a report.
     ///
     /// # Errors
@@ -131,45 +151,13 @@ fn recorded(error: Error, position: Option<&Position>, notes: &[String]) -> Erro
     }
 }
 
-/// The one JSON document of `--json`.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Envelope<T> {
-    /// `nf.<command>/1`.
-    pub schema: String,
-    /// Whether the command did what it was asked.
-    pub ok: bool,
-    /// The answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub data: Option<T>,
-    /// The failure or refusal.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<Body>,
-    /// The record that was written.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub record: Option<Position>,
-    /// The events that a dry run would have recorded.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub planned: Option<Vec<Event>>,
-    /// What was recovered or found on the way.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<String>,
-}
-
 /// Prints a finished command and gives its exit code.
 pub fn done(global: &Global, done: Done) -> u8 {
     let exit = done.failure.as_ref().map_or(0, |failure| failure.kind.exit());
     if global.json {
         match done.lines {
             Some(lines) => lines.iter().for_each(|line| exactly(&format!("{line}\n"))),
-            None => document(&Envelope {
-                schema: done.schema,
-                ok: done.failure.is_none(),
-                error: done.failure.map(|failure| failure.details(done.data.clone()).body()),
-                data: (exit == 0).then_some(done.data),
-                record: done.record,
-                planned: done.planned,
-                notes: done.notes,
-            }),
+            None => document(&Envelope::of(done)),
         }
         return exit;
     }
@@ -204,25 +192,12 @@ fn show_planned(events: &[Event], quiet: bool) {
 
 /// Prints an error and gives its exit code.
 pub fn failed(json: bool, quiet: bool, schema: String, error: &Error) -> u8 {
-    let mut body = error.body();
-    let code = body.code;
-    let planned = body.details.as_object_mut().and_then(|details| details.remove(PLANNED));
-    let planned: Option<Vec<Event>> = planned.and_then(|events| serde_json::from_value(events).ok());
-    if body.details == serde_json::json!({}) {
-        body.details = Value::Null;
-    }
+    let failed = Envelope::failed(schema, error);
     if json {
-        document(&Envelope::<Value> {
-            schema,
-            ok: false,
-            data: None,
-            error: Some(body),
-            record: None,
-            planned,
-            notes: Vec::new(),
-        });
-        return code;
+        document(&failed);
+        return error.kind.exit();
     }
+    let (Some(body), planned) = (failed.error, failed.planned) else { return error.kind.exit() };
     if let Some(events) = &planned {
         show_planned(events, quiet);
     }
@@ -234,7 +209,7 @@ pub fn failed(json: bool, quiet: bool, schema: String, error: &Error) -> u8 {
         say(&format!("cause: {}", visible(cause)));
     }
     say(&styled(AnsiColor::Green, "fix:  ", &visible(&body.fix)));
-    code
+    body.code
 }
 
 fn document<T: Serialize>(envelope: &T) {
@@ -297,6 +272,13 @@ pub fn ended(code: u8) -> u8 {
         }
         _ => code,
     }
+}
+
+/// Writes lines of a protocol to stdout; false where nobody reads any more.
+#[cfg(feature = "mcp")]
+pub fn protocol(lines: &str) -> bool {
+    let mut stdout = std::io::stdout().lock();
+    noted(stdout.write_all(lines.as_bytes()).and_then(|()| stdout.flush()))
 }
 
 /// Writes to stdout byte for byte: what is in a packet or a document is not taken for colour and dropped.

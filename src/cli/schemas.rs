@@ -1,9 +1,9 @@
 //! The JSON schemas of every command's `--json` document, each whole in itself, and the same for
 //! `docs/json/`, where the events of a dry run stand in one document that the others refer to.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use schemars::{Schema, schema_for};
+use schemars::{JsonSchema, Schema, schema_for};
 use serde_json::{Map, Value, json};
 
 use super::output::{Envelope, Report, schema_name};
@@ -89,6 +89,7 @@ pub fn all() -> Vec<(String, Schema)> {
         of::<freeze::FrozenReport>(),
         of::<packet::PacketReport>(),
         of::<reply::ReplyReport>(),
+        of::<reply::Ask>(),
         of::<consume::ConsumeReport>(),
         of::<resume::ResumeReport>(),
         of::<status::StatusReport>(),
@@ -131,4 +132,29 @@ pub fn all() -> Vec<(String, Schema)> {
         of::<shell::ManReport>(),
         (schema_name("log"), schema_for!(crate::model::event::Record)),
     ]
+}
+
+/// What a tool gives in place of JSON Lines: the records in one document.
+#[derive(serde::Serialize, JsonSchema)]
+pub struct Records {
+    /// Whole records, oldest first.
+    pub records: Vec<crate::model::event::Record>,
+}
+
+/// The two answers of `reply`.
+#[derive(serde::Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Replied {
+    /// The answer was bound.
+    Bound(Box<reply::ReplyReport>),
+    /// With `ask`: what to send back to the reviewer.
+    Ask(reply::Ask),
+}
+
+/// The schema of every tool's structured content, by the name of the document.
+pub fn of_tools() -> BTreeMap<String, Schema> {
+    let mut all: BTreeMap<String, Schema> = all().into_iter().collect();
+    all.insert(schema_name("log"), schema_for!(Envelope<Records>));
+    all.insert(schema_name("reply"), schema_for!(Envelope<Replied>));
+    all
 }

@@ -1,5 +1,5 @@
 //! The log's end, under the lock: append, sync, head, and the change from a full segment to the next. One
-//! write and one sync for each record; what fails is never tried again.
+//! write for each record and one sync for each record or group of them; what fails is never tried again.
 
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -33,6 +33,27 @@ pub(super) struct Locked<'a> {
     sync_head: bool,
     /// What recovery found and mended.
     pub notes: Vec<String>,
+    /// Events of records that are appended and not yet durable.
+    owed: Vec<Event>,
+}
+
+/// A lock that is kept from one transaction of a group to the next.
+#[derive(Debug)]
+pub(super) struct Parked {
+    held: Held,
+    head: HeadFile,
+    segment: Option<(u32, File)>,
+    sync_head: bool,
+    notes: Vec<String>,
+    owed: Vec<Event>,
+}
+
+impl Parked {
+    /// The lock again, for the store that it was taken of.
+    pub fn resume(self, store: &Store) -> Locked<'_> {
+        let Self { held, head, segment, sync_head, notes, owed } = self;
+        Locked { store, held, head, segment, sync_head, notes, owed }
+    }
 }
 
 /// What a record says besides its place.
@@ -57,7 +78,8 @@ impl Store {
     pub(super) fn lock_poisoned(&self) -> Result<Locked<'_>> {
         let held = lock::acquire(&self.folder, self.options.lock_timeout_ms)?;
         let head = HeadFile::open(&self.folder, &self.info.store_id)?;
-        Ok(Locked { store: self, held, head, segment: None, sync_head: false, notes: Vec::new() })
+        let (notes, owed) = (Vec::new(), Vec::new());
+        Ok(Locked { store: self, held, head, segment: None, sync_head: false, notes, owed })
     }
 }
 
@@ -78,6 +100,12 @@ impl Locked<'_> {
             notes.push(format!("{error}; the record itself is durable"));
         }
         notes
+    }
+
+    /// Keeps the lock for the next transaction of the group.
+    pub fn park(self) -> Parked {
+        let Self { held, head, segment, sync_head, notes, owed, .. } = self;
+        Parked { held, head, segment, sync_head, notes, owed }
     }
 
     /// Lets a child try the lock that is held.
@@ -116,21 +144,33 @@ impl Locked<'_> {
         Ok((line, place))
     }
 
-    /// Appends a drafted record, makes it durable and lets head cover it.
+    /// Appends a drafted record. It counts for nothing before [`Locked::settle`].
     pub fn append(
         &mut self,
         folded: &mut Folded,
         draft: (record::Line, Place),
-        now: &Moment,
+        events: &[Event],
     ) -> Result<Position> {
         let ((record, line), place) = draft;
         self.write(&folded.place, &line)?;
-        self.sync(place.segment)?;
         folded.state.apply(&record);
         folded.place = place;
         folded.covered = true;
-        self.cover(folded, now)?;
+        self.owed.extend_from_slice(events);
         Ok(Position { seq: record.seq, hash: record.hash })
+    }
+
+    /// Makes what was appended durable, lets head cover it, and does what follows from it: once for all
+    /// records since the last time. Nothing of them may be answered before.
+    pub fn settle(&mut self, folded: &Folded, now: &Moment) -> Result<()> {
+        if self.owed.is_empty() {
+            return Ok(());
+        }
+        self.sync(folded.place.segment)?;
+        self.cover(folded, now)?;
+        let events = std::mem::take(&mut self.owed);
+        self.store.settle(&events, false, &mut self.notes);
+        Ok(())
     }
 
     fn file(&mut self, segment: u32) -> Result<&File> {
@@ -218,7 +258,8 @@ impl Locked<'_> {
         let hash = self.hash_of(segment, bytes)?;
         let events = [Event::SegmentClosed { segment, bytes, hash }];
         let draft = self.draft(folded, &Entry { op: None, cmd: "rotate", events: &events }, now.wall)?;
-        self.append(folded, draft, now)?;
+        self.append(folded, draft, &events)?;
+        self.settle(folded, now)?;
         self.begin_segment(folded, now)
     }
 
@@ -238,7 +279,8 @@ impl Locked<'_> {
         let draft = self.draft(folded, &Entry { op: None, cmd: "rotate", events: &events }, now.wall)?;
         // The name must be durable before head leads there.
         log.sync().map_err(|error| self.store.poisoned_by(error))?;
-        self.append(folded, draft, now)?;
+        self.append(folded, draft, &events)?;
+        self.settle(folded, now)?;
         self.sync_head()?;
         self.store.freeze(closed);
         Ok(())

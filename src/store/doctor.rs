@@ -26,9 +26,9 @@ impl Store {
     /// What is wrong with the log and what rests on it.
     fn recorded(&self) -> Result<Vec<Finding>> {
         let mut audit = Audit::new(self, false)?;
-        audit.log(&mut |_, _| {}, &mut |_| {})?;
+        audit.log(&mut |_, _| Ok(()), &mut |_| {})?;
         audit.marks()?;
-        audit.blobs(&mut |_, _| {})?;
+        audit.blobs(&mut |_, _| Ok(()))?;
         if let (None, Some(place), Some(_)) = (&audit.damage, audit.place.clone(), audit.seen.head) {
             audit.seen.findings.extend(self.beyond(place)?);
         }

@@ -162,7 +162,8 @@ impl Store {
         locked.catch_up(&mut folded, done.source)?;
         let entry = Entry { op: None, cmd: "doctor", events: &given_up };
         let draft = locked.draft(&folded, &entry, now.wall)?;
-        let Position { seq, .. } = locked.append(&mut folded, draft, now)?;
+        let Position { seq, .. } = locked.append(&mut folded, draft, &given_up)?;
+        locked.settle(&folded, now)?;
         locked.sync_head()?;
         let what = format!("records after number {} were given up; record {seq} says so", place.seq);
         done.add("loss", what);
@@ -193,7 +194,7 @@ impl Store {
     fn fix_beside(&self, done: &mut Done<'_>) -> Result<()> {
         let (mut marks, mut failed) = (0u64, None);
         let mut audit = Audit::new(self, true)?;
-        audit.log(&mut |_, _| {}, &mut |record| {
+        audit.log(&mut |_, _| Ok(()), &mut |record| {
             for event in &record.events {
                 let Event::ReceiptRecorded { receipt } = event else { continue };
                 let there = self.mark(&receipt.source, &receipt.consumer);
@@ -217,7 +218,7 @@ impl Store {
             done.add("mark_missing", format!("{marks} receipt mark(s) were written again"));
         }
         audit.marks()?;
-        audit.blobs(&mut |_, _| {})?;
+        audit.blobs(&mut |_, _| Ok(()))?;
         self.drop_packets(&audit, done)?;
         self.move_away(&audit, done)?;
         let left = |finding: &&Finding| ["blob_missing", "index"].contains(&finding.code.as_str());

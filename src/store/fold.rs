@@ -49,6 +49,9 @@ impl Store {
     /// Damage before head ([`Kind::Damaged`]), unless damaged stores are allowed; a record that only a
     /// newer program understands ([`Kind::NewerFormat`]); a failed read.
     pub fn read(&self) -> Result<Snapshot> {
+        if let Some(held) = self.read_held() {
+            return Ok(held);
+        }
         let mut warnings = Vec::new();
         let mut folded = self.start(true);
         if let Err(stop) = self.fold_to_head(&mut folded, &mut warnings) {

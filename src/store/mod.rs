@@ -15,6 +15,7 @@ mod files;
 mod finding;
 mod fix;
 mod fold;
+mod group;
 mod head;
 mod index;
 mod init;
@@ -84,6 +85,9 @@ pub struct Options {
     /// Raised where what was read does not count. [`Store::transact`] looks at it before it writes; a reader
     /// asks when it is done with its [`Snapshot`].
     pub doubt: Doubt,
+    /// Whether transactions keep the lock from the first that takes it and are made durable together, by
+    /// [`Store::commit`], before any of them is answered.
+    pub group: bool,
 }
 
 /// Called with bytes done and bytes in all; equal at the end.
@@ -119,6 +123,7 @@ impl Default for Options {
             boot: None,
             watch: Watch::default(),
             doubt: Doubt::default(),
+            group: false,
         }
     }
 }
@@ -177,6 +182,8 @@ pub struct Store {
     index: Mutex<Option<Arc<index::Index>>>,
     /// The fold that the last transaction of this process ended with.
     folded: Mutex<Option<fold::Folded>>,
+    /// What a group of transactions holds.
+    group: Mutex<Option<group::Held>>,
     /// What recovery did in transactions that ended in an error.
     notes: Mutex<Vec<String>>,
 }
@@ -221,6 +228,7 @@ impl Store {
             index_worth: reindex::WORTH,
             index: Mutex::new(None),
             folded: Mutex::new(None),
+            group: Mutex::new(None),
             notes: Mutex::new(Vec::new()),
         })
     }

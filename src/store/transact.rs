@@ -7,9 +7,8 @@ use serde_json::{Value, json};
 
 use super::Store;
 use super::append::{Entry, Locked};
-use super::fold::Folded;
+use super::group::Work;
 use super::request::{Answer, Gathered, Position, Request};
-use super::scan::Stop;
 use crate::error::{Body, Error, Kind, Result};
 use crate::model::decision::{Decision, Turn};
 use crate::model::event::Event;
@@ -40,38 +39,47 @@ impl Store {
     where
         T: Serialize + DeserializeOwned,
     {
-        let (mut folded, mut warnings) = (self.take_folded(!request.dry_run), Vec::new());
-        self.fold_to_head(&mut folded, &mut warnings).map_err(Stop::error)?;
-        let before = repeated(&folded.state, request);
+        let mut work = self.begin_work(!request.dry_run)?;
+        let answer = self.transact_on(&mut work, source, request, &mut gather, &mut decide);
+        let sure = matches!(&answer, Ok(answer) if !answer.dry_run && !answer.repeated);
+        self.end_work(work, sure);
+        answer
+    }
+
+    fn transact_on<F, T>(
+        &self,
+        work: &mut Work,
+        source: &Source,
+        request: &Request,
+        gather: &mut impl FnMut(&State) -> Result<Gathered<F>>,
+        decide: &mut impl FnMut(&mut Turn<'_>, &F) -> Result<Decision<T>>,
+    ) -> Result<Answer<T>>
+    where
+        T: Serialize + DeserializeOwned,
+    {
+        let before = repeated(&work.folded.state, request);
         self.options.doubt.check()?;
         if let Some(answer) = before? {
             return Ok(answer);
         }
         if request.dry_run {
-            let gathered = gather(&folded.state)?;
-            let answer = dry_run(&folded.state, source, request, &gathered.facts, decide)?;
-            return Ok(Answer { notes: warnings, ..answer });
+            let gathered = gather(&work.folded.state)?;
+            let answer = dry_run(&work.folded.state, source, request, &gathered.facts, decide)?;
+            return Ok(Answer { notes: std::mem::take(&mut work.warnings), ..answer });
         }
-        self.writable(&folded)?;
+        self.writable(&work.folded)?;
         let mut moved = String::new();
         for _ in 0..TRIES {
-            let gathered = gather(&folded.state);
+            let gathered = gather(&work.folded.state);
             self.options.doubt.check()?;
             let gathered = gathered?;
-            let mut locked = self.lock()?;
+            let mut locked = self.lock_for(work)?;
             let attempt = Attempt { source, request, gathered };
-            let answer = attempt.under_lock(&mut locked, &mut folded, &mut decide);
-            // Whatever came of it, the lock goes back and what recovery did is told.
-            let released = locked.release();
-            self.note(released);
+            let answer = attempt.under_lock(&mut locked, work, decide);
+            // Whatever came of it, the lock goes back, or waits for the rest of the group.
+            self.unlock_after(work, locked);
             match answer? {
-                Outcome::Answered(answer) => {
-                    // What was looked up after the decision takes nothing back from it.
-                    if !self.options.doubt.take() {
-                        self.keep_folded(folded);
-                    }
-                    return Ok(Answer { notes: self.take_notes(), ..*answer });
-                }
+                Outcome::Answered(answer) => return Ok(Answer { notes: self.take_notes(), ..*answer }),
                 Outcome::Moved(what) => moved = what,
             }
         }
@@ -97,21 +105,9 @@ impl Store {
         self.notes.lock().map(|mut notes| std::mem::take(&mut *notes)).unwrap_or_default()
     }
 
-    fn note(&self, released: Vec<String>) {
+    pub(super) fn note(&self, released: Vec<String>) {
         if let Ok(mut notes) = self.notes.lock() {
             notes.extend(released);
-        }
-    }
-
-    /// What this process folded last; the fold goes on from there.
-    fn take_folded(&self, build: bool) -> Folded {
-        let kept = self.folded.lock().ok().and_then(|mut folded| folded.take());
-        kept.filter(|folded| folded.covered).unwrap_or_else(|| self.start(build))
-    }
-
-    fn keep_folded(&self, folded: Folded) {
-        if let Ok(mut kept) = self.folded.lock() {
-            *kept = Some(folded);
         }
     }
 }
@@ -135,11 +131,15 @@ impl<F> Attempt<'_, F> {
     fn under_lock<T: Serialize + DeserializeOwned>(
         self,
         locked: &mut Locked<'_>,
-        folded: &mut Folded,
+        work: &mut Work,
         decide: &mut impl FnMut(&mut Turn<'_>, &F) -> Result<Decision<T>>,
     ) -> Result<Outcome<T>> {
         let (store, request) = (locked.store, self.request);
-        locked.catch_up(folded, self.source)?;
+        if !work.caught_up {
+            locked.catch_up(&mut work.folded, self.source)?;
+            work.caught_up = true;
+        }
+        let folded = &mut work.folded;
         if let Some(answer) = repeated(&folded.state, request)? {
             return Ok(Outcome::Answered(Box::new(answer)));
         }
@@ -166,17 +166,21 @@ impl<F> Attempt<'_, F> {
         if let Some((attempt, text)) = &decision.packet {
             store.keep_packet(attempt, text)?;
         }
-        answer.position = Some(locked.append(folded, draft, &now)?);
-        store.settle(&answer.events, false, &mut locked.notes);
-        if folded.place.offset >= store.segment_limit
-            && let Err(error) = locked.rotate(folded, &now)
-        {
+        answer.position = Some(locked.append(folded, draft, &answer.events)?);
+        let full = folded.place.offset >= store.segment_limit;
+        if full || !store.options.group {
+            locked.settle(folded, &now)?;
+        }
+        if full && let Err(error) = locked.rotate(folded, &now) {
             // The record is durable: a segment that cannot be followed now is followed by the next writer.
             let cause = error.cause.as_deref().unwrap_or("").to_owned();
             locked.notes.push(format!("the next log segment could not be begun: {error} ({cause})"));
             folded.covered = false;
+            work.caught_up = false;
         }
-        locked.index(folded);
+        if !store.options.group {
+            locked.index(&mut work.folded);
+        }
         Ok(Outcome::Answered(Box::new(answer)))
     }
 }
@@ -198,7 +202,7 @@ fn dry_run<F, T: Serialize>(
     source: &Source,
     request: &Request,
     facts: &F,
-    mut decide: impl FnMut(&mut Turn<'_>, &F) -> Result<Decision<T>>,
+    decide: &mut impl FnMut(&mut Turn<'_>, &F) -> Result<Decision<T>>,
 ) -> Result<Answer<T>> {
     let decision = decide(&mut Turn::new(state, source), facts)?;
     let events = with_answer(decision.events, request, &decision.outcome);

@@ -65,8 +65,8 @@ impl SegmentHash {
     }
 }
 
-/// Called with bytes done and bytes in all.
-pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
+/// Called with bytes done and bytes in all; an error ends the work.
+pub type Progress<'a> = &'a mut dyn FnMut(u64, u64) -> Result<()>;
 
 impl Store {
     /// Verifies every record, chain, segment, blob and receipt mark.
@@ -75,7 +75,7 @@ impl Store {
     /// run its rules over history.
     ///
     /// # Errors
-    /// Something could not be read at all. Damage is a finding.
+    /// Something could not be read at all; what `progress` refuses. Damage is a finding.
     pub fn verify(&self, progress: Progress<'_>, each: &mut dyn FnMut(&Record)) -> Result<Verified> {
         let mut audit = Audit::new(self, true)?;
         audit.log(progress, each)?;
@@ -172,7 +172,7 @@ impl<'a> Audit<'a> {
                     self.record(&record, &mut hasher, &scan);
                     each(&record);
                     if self.seen.records.is_multiple_of(1024) {
-                        progress(self.seen.bytes, self.total);
+                        progress(self.seen.bytes, self.total)?;
                     }
                 }
                 Err(Stop::Damage(damage)) => {
@@ -195,7 +195,7 @@ impl<'a> Audit<'a> {
         self.seen.segments = scan.place.segment;
         self.seen.findings.extend(self.index.take().and_then(Compared::finding));
         self.place = Some(scan.place);
-        progress(self.seen.bytes, self.total);
+        progress(self.seen.bytes, self.total)?;
         Ok(())
     }
 
@@ -323,7 +323,7 @@ impl<'a> Audit<'a> {
                 }
                 if self.hash_blobs {
                     self.one_blob(&shelf, &hash, place.is_ok())?;
-                    progress(self.seen.bytes, self.total);
+                    progress(self.seen.bytes, self.total)?;
                 }
             }
         }

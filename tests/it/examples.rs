@@ -19,6 +19,8 @@ const RUN: &[(&str, &str)] = &[
     ("make-example.sh", "the_example_store_is_what_its_script_makes"),
     ("manuscript/ch01-repaired.md", "the_daily_path_ends_well"),
     ("manuscript/ch01.md", "the_daily_path_ends_well"),
+    ("mcp-clients.sh", "clients_that_others_wrote_walk_the_daily_path"),
+    ("mcp_daily_path.py", "the_python_client_walks_the_daily_path"),
     ("read_log.py", "another_program_verifies_the_example_store"),
     ("review-by-contract.yaml", "the_contract_pack_is_sound_and_its_job_freezes"),
     ("review.yaml", "the_daily_path_ends_well"),
@@ -286,4 +288,37 @@ fn another_program_verifies_the_example_store() {
     let shelf = std::fs::read_dir(project.at(".novelforge/blobs")).expect("blobs").next().expect("one");
     std::fs::remove_dir_all(shelf.expect("a shelf").path()).expect("removed");
     read(&project.at(".novelforge")).expect(1);
+}
+
+#[cfg(feature = "mcp")]
+#[test]
+fn the_python_client_walks_the_daily_path() {
+    let Some(python) = python("mcp") else { return };
+    for (mode, revision) in [("session", ""), ("auto", "2026-07-28"), ("legacy", "2025-11-25")] {
+        let project = Project::new();
+        let mut command = Command::new(&python);
+        command.arg(repository("examples/mcp_daily_path.py")).args([NF.as_ref(), project.path().as_os_str()]);
+        let ran = Ran::from(command.arg(mode).output().expect("python")).expect(0);
+        assert!(ran.stdout.ends_with("the daily path is done\n"), "{mode}: {}", ran.stdout);
+        assert!(
+            revision.is_empty() || ran.stdout.contains(&format!("revision {revision}\n")),
+            "{}",
+            ran.stdout
+        );
+        project.nf(&["verify"]).expect(0);
+        assert_eq!(crate::expect::records(&project).len(), 7, "{mode}");
+    }
+}
+
+/// Installs packages from two registries, and so runs only where it is asked for.
+#[cfg(feature = "mcp")]
+#[test]
+fn clients_that_others_wrote_walk_the_daily_path() {
+    if std::env::var_os("NF_TEST_MCP_CLIENTS").is_none() {
+        skipped("NF_NEED_MCP_CLIENTS", "NF_TEST_MCP_CLIENTS is not set (it runs pip and npm)");
+        return;
+    }
+    let project = Project::empty();
+    let ran = script(&project, "mcp-clients.sh", &["clients"], &[]).expect(0);
+    assert!(ran.stdout.ends_with("all clients that are here went through\n"), "{}", ran.stdout);
 }

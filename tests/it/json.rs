@@ -145,6 +145,8 @@ fn queue(documents: &mut Documents, session: &str) {
     documents.run(0, &["handoff", "release", &handoff, "--revoke"], "");
     documents.run(3, &["handoff", "fail", "--reason", "crash", "--nonce", &second.nonce], "");
     let third = claimed(documents);
+    documents.run(0, &["reply", "--ask"], &third.verdict("accept"));
+    documents.run(0, &["reply", "--ask"], "nothing");
     documents.run(0, &["handoff", "complete"], &third.verdict("accept"));
     let job = crate::harness::JOB.replace("novel/pride/ch01", "novel/pride/failed");
     documents.project.write("failed.yaml", job);

@@ -36,6 +36,8 @@ mod late;
 mod leads;
 mod lifecycle;
 mod live;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod mended;
 mod morning;
 mod namespaces;

@@ -7,7 +7,7 @@ use crate::expect::{answer, done, events_of, failed, names, recorded, records, r
 use crate::harness::{CHAPTER, JOB, Packet, Project, Ran};
 use crate::routes::DECLARE;
 
-mod table;
+pub mod table;
 
 use table::*;
 

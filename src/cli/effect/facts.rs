@@ -114,6 +114,12 @@ pub fn planning(
     let mut stamps: Vec<FileStamp> = look.stamp.into_iter().collect();
     let required = match named.expect.parse::<Hash>() {
         Ok(hash) => hash,
+        // A tool's caller names files of the project and no others.
+        Err(_) if ctx.served.is_some() => {
+            let (bytes, stamp) = opened.project.read(&named.expect, MAX_BOUND)?;
+            stamps.push(stamp);
+            Hash::of(&bytes)
+        }
         Err(_) => {
             let file = ctx.folder.join(&named.expect);
             stamps.extend(FileStamp::of(&file).ok());

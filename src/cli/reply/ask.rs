@@ -15,7 +15,7 @@ pub struct Ask {
 }
 
 impl Report for Ask {
-    const COMMAND: &'static str = "reply";
+    const COMMAND: &'static str = "reply.ask";
 
     fn answer(&self) -> String {
         self.ask.clone()

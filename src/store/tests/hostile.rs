@@ -197,7 +197,7 @@ fn newer_records_are_read_where_understood_and_never_written_after() {
         }
         assert_eq!(write(&home.open()).unwrap_err().kind, Kind::NewerFormat);
         assert_eq!(home.open().fix(&source(), true).unwrap_err().kind, Kind::NewerFormat);
-        let verified = home.open().verify(&mut |_, _| {}, &mut |_| {}).unwrap();
+        let verified = home.open().verify(&mut |_, _| Ok(()), &mut |_| {}).unwrap();
         assert_eq!(verified.records, 2);
         assert!(verified.findings.iter().all(|found| found.code != "damage"), "{verified:?}");
     }

@@ -161,7 +161,7 @@ proptest! {
             prop_assert_eq!(indexed.state.meta(), plain.state.meta());
         }
         drop(home.indexed("boot-0").read().unwrap());
-        let found = home.indexed("boot-0").verify(&mut |_, _| {}, &mut |_| {}).unwrap().findings;
+        let found = home.indexed("boot-0").verify(&mut |_, _| Ok(()), &mut |_| {}).unwrap().findings;
         prop_assert!(found.iter().all(|finding| finding.code != "index"), "{:?}", found);
     }
 }

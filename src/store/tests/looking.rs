@@ -4,7 +4,7 @@ use super::*;
 use crate::store::finding::Severity;
 
 fn verify(home: &Home) -> Verified {
-    home.open().verify(&mut |_, _| {}, &mut |_| {}).unwrap()
+    home.open().verify(&mut |_, _| Ok(()), &mut |_| {}).unwrap()
 }
 
 fn codes(verified: &Verified) -> Vec<&str> {
@@ -38,7 +38,13 @@ fn a_sound_store_verifies_with_figures() {
     let (mut last, mut records) = ((0, 0), Vec::new());
     let verified = home
         .open()
-        .verify(&mut |done, total| last = (done, total), &mut |record| records.push(record.seq))
+        .verify(
+            &mut |done, total| {
+                last = (done, total);
+                Ok(())
+            },
+            &mut |record| records.push(record.seq),
+        )
         .unwrap();
     assert_eq!((verified.records, verified.segments, verified.blobs, verified.receipts), (2, 1, 2, 0));
     assert_eq!(verified.bytes, home.bytes(LOG).len() as u64 + 10);

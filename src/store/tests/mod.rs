@@ -4,6 +4,7 @@ mod cut;
 mod door;
 mod end;
 mod fixing;
+mod groups;
 mod hostile;
 mod index;
 mod index_lies;

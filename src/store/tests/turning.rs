@@ -33,7 +33,7 @@ fn full_segments_are_closed_and_followed() {
     let last = home.names("log").len() as u32;
     assert_eq!(std::fs::metadata(home.segment(last)).unwrap().mode() & 0o777, 0o600);
     assert!(home.codes().is_empty(), "{:?}", again.findings());
-    let verified = again.verify(&mut |_, _| {}, &mut |_| {}).unwrap();
+    let verified = again.verify(&mut |_, _| Ok(()), &mut |_| {}).unwrap();
     assert_eq!((verified.records, verified.segments as usize), (back.len() as u64, home.names("log").len()));
     assert!(verified.findings.is_empty(), "{verified:?}");
 }
@@ -173,7 +173,7 @@ fn a_stale_head_over_several_segments_is_caught_up() {
 fn verify_hashes_each_closed_segment() {
     let home = Home::new();
     write(&tiny(&home)).unwrap();
-    let verified = home.open().verify(&mut |_, _| {}, &mut |_| {}).unwrap();
+    let verified = home.open().verify(&mut |_, _| Ok(()), &mut |_| {}).unwrap();
     assert_eq!((verified.segments, verified.records), (2, 4));
     assert!(verified.findings.is_empty());
 }

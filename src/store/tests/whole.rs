@@ -24,7 +24,7 @@ fn is_whole(home: &Home) {
     let seen = home.indexed("b").read().unwrap();
     assert!(seen.state.is_based() && seen.state.changes().next().is_none(), "nothing was folded");
     assert_eq!(seen.state, home.open().read().unwrap().state);
-    let found = home.indexed("b").verify(&mut |_, _| {}, &mut |_| {}).unwrap().findings;
+    let found = home.indexed("b").verify(&mut |_, _| Ok(()), &mut |_| {}).unwrap().findings;
     assert!(found.is_empty(), "{found:?}");
 }
 

@@ -38,7 +38,11 @@ pub struct Scene {
 }
 
 pub fn scene(stage: Stage) -> Scene {
-    let project = Project::new();
+    scene_in(Project::new(), stage)
+}
+
+/// The same in a furnished project.
+pub fn scene_in(project: Project, stage: Stage) -> Scene {
     project.write("canon.md", "Canon.\n");
     project.write("delivery.json", crate::github::WORKFLOW);
     let session = if stage == Empty { String::new() } else { project.start() };
@@ -146,6 +150,8 @@ pub const OTHERS: &[(&str, &str)] = &[
     ("effect check", "reads"),
     ("contract list", "reads"),
     ("contract check", "reads"),
+    #[cfg(feature = "mcp")]
+    ("mcp", "serves the other commands; each call has a key of its own"),
     ("completions", "needs no store"),
     ("man", "needs no store"),
     ("lock-probe", "asks for a lock only"),
