@@ -53,7 +53,8 @@ impl Flags {
     }
 }
 
-/// Whether a help text lists an option. An option is a word of its own: `--json` does not stand in `--json-schema`.
+/// Whether a help text lists an option. An option is a word of its own: `--json` does not stand in
+/// `--json-schema`.
 pub fn lists(help: &str, flag: &str) -> bool {
     help.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').any(|word| word == flag)
 }

@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use clap::Args;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::bar::{Bar, Told};
 use super::env::Env;
+use super::global::Global;
 use super::input::Project;
 use super::served::Served;
 use crate::error::{Error, Kind, Result};
 use crate::model::decision::{Decision, Turn};
 use crate::model::fold::current_run;
-use crate::model::id::{Id, IdKind, Name, RunId, is_base32};
+use crate::model::id::{Id, IdKind, RunId, is_base32};
 use crate::model::run::Run;
 use crate::model::session::Session;
 use crate::model::state::{Entity, State};
@@ -27,53 +27,6 @@ use crate::store::{Answer, Doubt, Gathered, Options, Request, Store, Watch};
 
 /// The name of the store's folder.
 pub const STORE: &str = ".novelforge";
-
-/// Flags that every command takes.
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Global options")]
-pub struct Global {
-    /// Change to this folder first
-    #[arg(short = 'C', value_name = "DIR", global = true)]
-    pub folder: Option<PathBuf>,
-    /// Print one JSON document on stdout, also on failure
-    #[arg(long, global = true)]
-    pub json: bool,
-    /// Print nothing on stderr but errors
-    #[arg(short, long, global = true)]
-    pub quiet: bool,
-    /// Use colour
-    #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
-    #[arg(value_parser = ["auto", "always", "never"])]
-    pub color: String,
-    /// Show the events that would be recorded, and record nothing
-    #[arg(short = 'n', long, global = true)]
-    pub dry_run: bool,
-    /// The session to act for (id or unique beginning)
-    #[arg(long, value_name = "ID", global = true)]
-    pub session: Option<String>,
-    /// The run to act for; refused when it is no longer the current one
-    #[arg(long, value_name = "ID", global = true)]
-    pub run: Option<String>,
-    /// The attempt's nonce, where the reply does not carry it
-    #[arg(long, value_name = "NONCE", global = true)]
-    pub nonce: Option<String>,
-    /// Refuse if the session is at another version
-    #[arg(long, value_name = "N", global = true)]
-    pub expect_version: Option<u64>,
-    /// Operation key: the same key and request get the same answer, and nothing is written twice
-    #[arg(long, value_name = "KEY", global = true, value_parser = Name::from_str)]
-    pub op: Option<Name>,
-    /// How long to wait for the store lock
-    #[arg(long, value_name = "DURATION", default_value = "10s", global = true)]
-    #[arg(value_parser = crate::model::time::parse_millis)]
-    pub lock_timeout: u64,
-    /// Use a file system that is not known to keep locks and syncs
-    #[arg(long, global = true)]
-    pub allow_fs: bool,
-    /// Read what is undamaged of a damaged store
-    #[arg(long, global = true)]
-    pub allow_damaged: bool,
-}
 
 /// The flags, the environment and the process around one command.
 pub struct Context {

@@ -24,6 +24,7 @@ mod effect;
 pub mod env;
 mod event;
 mod freeze;
+mod global;
 mod handoff;
 mod history;
 mod init;
@@ -50,8 +51,9 @@ mod validate;
 mod work;
 mod workers;
 
-use ctx::{Context, Global};
+use ctx::Context;
 use env::Env;
+use global::Global;
 use output::Done;
 
 /// What the process brings: made in `main`, or by a test.
@@ -64,7 +66,7 @@ pub struct Edge {
     pub folder: PathBuf,
     /// This program's own file.
     pub executable: Option<PathBuf>,
-    /// Any other variable, by its name: those that a child may have, and the one that the user's settings or a
+    /// Any other variable, by its name: those that a child may have, and those that the user's settings or a
     /// flag name: a key or a webhook's secret, looked up where it is used and kept nowhere.
     pub lookup: fn(&str) -> Option<String>,
     /// Time and randomness.
@@ -209,8 +211,11 @@ fn named(word: &str) -> Option<clap::Command> {
         "effect" => group::<effect::EffectCommand>("effect"),
         "handoff" => group::<handoff::HandoffCommand>("handoff"),
         "contract" => group::<contract::ContractCommand>("contract"),
+        "work" => alone::<work::Work>("work"),
         "export" => alone::<carry::export::ExportCommand>("export"),
         "import" => alone::<carry::import::ImportCommand>("import"),
+        #[cfg(feature = "mcp")]
+        "mcp" => alone::<mcp::McpCommand>("mcp"),
         "completions" => alone::<shell::Completions>("completions"),
         "man" => alone::<shell::Man>("man"),
         _ => return None,

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::ctx::Global;
+use super::global::Global;
 use crate::error::{Error, Kind, Result};
 use crate::model::event::Event;
 use crate::model::time::Time;

@@ -90,7 +90,7 @@ fn claude_is_run_without_tools_and_told_from_what_it_calls_itself() {
     );
     assert_eq!((&witness["tokens_in"], &witness["request_id"]), (&json!(4000), &json!("req-1")));
     let notes = witness["notes"].to_string();
-    assert!(notes.contains("not sent: /properties/output/anyOf/0 is not closed"), "{notes}");
+    assert!(notes.contains("not sent: an object is open, at /properties/output/anyOf/0"), "{notes}");
     let argv = project.read("bin/claude.argv");
     assert!(
         argv.starts_with("-p\n--output-format\nstream-json\n--verbose\n--model\nasked-1\n--tools\n\n"),

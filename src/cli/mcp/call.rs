@@ -10,8 +10,9 @@ use clap::FromArgMatches;
 use serde_json::{Value, json};
 
 use super::super::bar::Told;
-use super::super::ctx::{Context, Global};
+use super::super::ctx::Context;
 use super::super::env::Env;
+use super::super::global::Global;
 use super::super::output::{Envelope, schema_name};
 use super::super::served::Served;
 use super::super::{Command, command_for, dispatch, misused, schema_of};

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use clap::{Args, Command};
 use serde_json::{Map, Value, json};
 
-use super::super::ctx::Global;
+use super::super::global::Global;
 use super::super::output::schema_name;
 use super::super::schemas;
 use super::arguments::{Argument, schema};
@@ -27,7 +27,6 @@ pub const NOT_SERVED: &[(&str, &str)] = &[
     ("mcp", "is the server"),
     ("completions", "is for a shell"),
     ("man", "is for a shell"),
-    ("lock-probe", "is for the lock's own check"),
 ];
 
 /// Commands that record nothing.
@@ -181,7 +180,7 @@ pub fn all() -> Vec<Tool> {
 }
 
 fn leaves(command: &Command, words: &mut Vec<String>, globals: &Command, tools: &mut Vec<Tool>) {
-    for inner in command.get_subcommands() {
+    for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set()) {
         words.push(inner.get_name().to_owned());
         let line = words.join(" ");
         if NOT_SERVED.iter().all(|(left, _)| *left != line) {

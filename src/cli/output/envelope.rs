@@ -48,8 +48,8 @@ impl Envelope<Value> {
         }
     }
 
-    /// Of a failure or refusal. What a dry run would have recorded of it travels among the error's details, and
-    /// stands where every dry run's events stand.
+    /// Of a failure or refusal. What a dry run would have recorded of it travels among the error's details,
+    /// and stands where every dry run's events stand.
     pub fn failed(schema: String, error: &Error) -> Self {
         let mut body = error.body();
         let planned = body.details.as_object_mut().and_then(|details| details.remove(PLANNED));

@@ -79,3 +79,25 @@ fn what_was_removed_meanwhile_or_is_older_than_what_counts_does_not_come_to_coun
     older.discard();
     is_whole(&home);
 }
+
+/// LMDB tells by record locks of its file whether anybody else is there. A process that closes any descriptor of
+/// that file loses them all; whoever opens it next would then take the places of all readers away, and what they
+/// look up could seem absent.
+#[test]
+fn who_makes_an_index_piece_by_piece_or_at_one_go_keeps_its_locks() {
+    use std::os::unix::fs::MetadataExt;
+    for whole in [false, true] {
+        let home = with_sessions(40);
+        let store = home.indexed("b");
+        if whole {
+            store.build_whole().unwrap();
+        }
+        assert!(store.read().unwrap().state.is_based());
+        let file = home_made(&store).unwrap().member("1").join("lock.mdb");
+        let (inode, own) = (std::fs::metadata(file).unwrap().ino(), std::process::id());
+        let Ok(locks) = std::fs::read_to_string("/proc/locks") else { return };
+        let shared = locks.lines().filter(|line| line.contains(&format!(":{inode} 0 0")));
+        let held: Vec<&str> = shared.filter(|line| line.contains(&format!(" READ {own} "))).collect();
+        assert_eq!(held.len(), 1, "made at one go: {whole}\n{locks}");
+    }
+}

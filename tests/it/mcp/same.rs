@@ -140,7 +140,7 @@ const REFUSED: &[(Stage, &[&str])] = &[
 
 /// Cases of the writers' table whose commands are not served, by their first words.
 fn is_served(command: &[&str]) -> bool {
-    !["effect run", "capability probe", "export", "import"]
+    !["effect run", "capability probe", "export", "import", "event import", "work"]
         .iter()
         .any(|left| command.join(" ").starts_with(left))
 }
