@@ -22,18 +22,17 @@ pub fn told(json: bool, error: &clap::Error, line: &clap::Command, arguments: &[
         output::say(error.render().ansi().to_string().trim_end());
         return Kind::Usage.exit();
     }
-    let help = format!("{} --help", command(line, arguments));
-    output::failed(json, false, output::schema_name("usage"), &misused(error).fix(help))
+    output::failed(json, false, output::schema_name("usage"), &misused(error, line, arguments))
 }
 
 /// A wrong command line as an error of its own.
-pub fn misused(error: &clap::Error) -> Error {
+pub fn misused(error: &clap::Error, line: &clap::Command, arguments: &[OsString]) -> Error {
     let text = error.render().to_string();
     let text = text.trim().trim_start_matches("error: ");
     let (message, cause) = text.split_once('\n').unwrap_or((text, ""));
     let lines = cause.lines().map(str::trim);
     let cause = lines.filter(|line| !line.is_empty() && !line.starts_with(HINT)).collect::<Vec<_>>();
-    let error = Error::new(Kind::Usage, message);
+    let error = Error::new(Kind::Usage, message).fix(format!("{} --help", command(line, arguments)));
     if cause.is_empty() { error } else { error.because(cause.join("\n       ")) }
 }
 
