@@ -194,7 +194,7 @@ fn lapsed(turn: &Turn<'_>, attempt: &Attempt, events: &mut Vec<Event>) -> Vec<Ha
     asking.filter(|other| !exhausted || other.id != handoff.id).collect()
 }
 
-/// Why there is nothing: what waits and excludes this worker, or what waits for its moment, where there is any.
+/// Why there is nothing: what waits and excludes this worker, else what waits for its moment.
 fn nothing(turn: &Turn<'_>, wish: &Wish) -> Error {
     let error = Error::new(Kind::Pending, format!("there is nothing to claim for {}", wish.class))
         .fix("nf status shows what waits, and until when");

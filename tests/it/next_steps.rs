@@ -28,7 +28,8 @@ fn a_program_whose_answer_does_not_bind_is_followed_by_other_work_and_no_packet(
         let (project, handoff) = with_program(text);
         let ran = project.nf(&[&line(&[])[..3], &["--json"], &line(&[])[3..]].concat()).expect(5);
         let fix = fix_of(&ran.json()["error"]);
-        names(&fix.as_str().into(), &[&format!("nf work --class {CLASS} -- CMD takes other work"), "its pause"]);
+        let other = format!("nf work --class {CLASS} -- CMD takes other work");
+        names(&fix.as_str().into(), &[&other, "its pause"]);
         assert!(!fix.contains("nf packet"), "{fix}");
         assert_eq!(shown(&project, &handoff, "/failures"), 1);
         // Until the pause is over, all who are asked say until when it is, and what to do then.
@@ -54,15 +55,14 @@ fn resume_says_until_when_a_pause_lasts() {
 
 #[test]
 fn terms_that_exclude_whoever_claims_are_told_with_the_command_that_lists_who_may() {
-    for (terms, offer, word) in [
-        ("families: [peer_chat, human]", "--worker-session", "family service_job is not among peer_chat, human"),
-        ("min_grade: attested", "--worker", "a worker that claims is at best declared"),
-        ("models: [other-1]", "--model", "the model must be one of other-1, and this worker asks for x"),
+    for (terms, more, word) in [
+        ("families: [peer_chat, human]", &[][..], "family service_job is not among peer_chat, human"),
+        ("min_grade: attested", &[], "a worker that claims is at best declared"),
+        ("models: [m]", &["--model", "x"], "the model must be one of m, and this worker asks for x"),
     ] {
         let project = project();
         program(&project, "answer.sh", "touch \"$0.ran\"");
         let job = queued_as(&project, "novel/q1", terms);
-        let more: &[&str] = if offer == "--worker-session" { &[] } else { &[offer, "x"] };
         let error = refused(&project, &line(more), 8, "pending");
         names(&error["cause"], &["waits, and its job excludes this worker", word]);
         assert_eq!(fix_of(&error), format!("nf route {job} tells who may answer it"));
