@@ -182,7 +182,7 @@ kinds! {
     /// An input is over its limit.
     TooLarge 1 "make the input smaller; docs/cli.md lists the limits";
     /// There is no store here.
-    NoStore 1 "nf init";
+    NoStore 1 "go to the project's folder or give -C DIR; nf init makes a store here";
     /// There is a store here already.
     StoreExists 1 "use the store that is there: nf status";
     /// The store belongs to another user or is open to others.

@@ -139,6 +139,10 @@ macro_rules! evidence_report {
             fn news(&self) -> Vec<String> {
                 news(&self.0)
             }
+
+            fn next(&self) -> Option<String> {
+                Some("nf route JOB tells which families may answer a job".to_owned())
+            }
         }
     };
 }

@@ -344,6 +344,7 @@ pub fn kind_of(text: &str) -> Result<IdKind> {
         let shown: String = text.chars().take(40).collect();
         Error::new(Kind::Usage, format!("{shown:?} is no id"))
             .because("an id is a letter, - and up to 12 characters, such as s-4q2mk7ta0xwd")
+            .fix("nf status names what is open; nf list KIND lists the ids of a kind")
     })
 }
 

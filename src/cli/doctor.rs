@@ -5,7 +5,7 @@ use clap::Args;
 use super::bar::Bar;
 use super::ctx::Context;
 use super::history::History;
-use super::output::{Done, Report};
+use super::output::{Done, Report, count};
 use crate::error::{Error, Kind, Result};
 use crate::store::{Finding, Position, Severity};
 
@@ -46,9 +46,14 @@ impl Report for VerifyReport {
 
     fn answer(&self) -> String {
         let mut lines = finding_lines(&self.findings);
+        let told = |number: u64, noun| count(usize::try_from(number).unwrap_or(usize::MAX), noun);
         lines.push(format!(
-            "{} records in {} segments, {} blobs, {} receipts, {} bytes verified",
-            self.records, self.segments, self.blobs, self.receipts, self.bytes
+            "{} in {}, {}, {}, {} verified",
+            told(self.records, "record"),
+            told(self.segments.into(), "segment"),
+            told(self.blobs, "blob"),
+            told(self.receipts, "receipt"),
+            told(self.bytes, "byte"),
         ));
         if let Some(at) = &self.at {
             lines.push(format!("contains {}:{}", at.seq, at.hash));

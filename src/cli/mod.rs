@@ -34,6 +34,7 @@ mod load;
 mod log;
 #[cfg(feature = "mcp")]
 mod mcp;
+mod misuse;
 mod output;
 mod packet;
 mod reply;
@@ -237,7 +238,7 @@ fn answered(edge: Edge) -> u8 {
     });
     let (schema, global, command) = match parsed {
         Ok(parsed) => parsed,
-        Err(error) => return usage(json, &error),
+        Err(error) => return misuse::told(json, &error, &line, &edge.arguments),
     };
     if let Command::Keep { parent, command } = &command {
         return crate::adapters::child::keep(*parent, command);
@@ -251,7 +252,10 @@ fn answered(edge: Edge) -> u8 {
     });
     match done {
         Ok(done) => output::done(&global, done),
-        Err(error) => output::failed(global.json, global.quiet, schema, &error),
+        Err(error) => {
+            let error = misuse::with_help(error, &schema);
+            output::failed(global.json, global.quiet, schema, &error)
+        }
     }
 }
 
@@ -264,30 +268,6 @@ fn schema_of(matches: &clap::ArgMatches) -> String {
         here = inner;
     }
     output::schema_name(&words.join("."))
-}
-
-/// Help and version go to stdout and are no failure; all else is usage.
-fn usage(json: bool, error: &clap::Error) -> u8 {
-    if !error.use_stderr() {
-        output::out(&error.render().ansi().to_string());
-        return 0;
-    }
-    if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand && !json {
-        output::say(error.render().ansi().to_string().trim_end());
-        return Kind::Usage.exit();
-    }
-    output::failed(json, false, output::schema_name("usage"), &misused(error))
-}
-
-/// A wrong command line as an error of its own.
-fn misused(error: &clap::Error) -> Error {
-    let text = error.render().to_string();
-    let text = text.trim().trim_start_matches("error: ");
-    let (message, cause) = text.split_once('\n').unwrap_or((text, ""));
-    let cause =
-        cause.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n       ");
-    let error = Error::new(Kind::Usage, message);
-    if cause.is_empty() { error } else { error.because(cause) }
 }
 
 fn prepare(edge: Edge, global: &Global) -> Result<Context> {

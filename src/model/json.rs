@@ -153,12 +153,6 @@ pub fn parse(bytes: &[u8]) -> Result<Value, Fault> {
     Ok(value)
 }
 
-/// Reads the JSON value at the start of a text, after white space, by the rules of [`parse`], and gives
-/// the bytes it took, white space before it included. What follows is not looked at.
-pub fn parse_prefix(text: &str) -> Result<(Value, usize), Fault> {
-    scan::value(text)
-}
-
 /// The text of bytes, or an encoding fault: a byte order mark, or the first byte that is not UTF-8.
 pub(crate) fn text_of(bytes: &[u8]) -> Result<&str, Fault> {
     match std::str::from_utf8(bytes) {

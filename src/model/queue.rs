@@ -144,6 +144,12 @@ impl State {
         ids.filter_map(|id| self.get::<Handoff>(&id))
     }
 
+    /// Handoffs of a class that wait for their moment or in a pause, the one that is over first.
+    pub fn paused(&self, class: &Role) -> impl Iterator<Item = Handoff> {
+        let ids = self.tables.scan::<HandoffId>(&Key::new(Table::Waiting).text(&class.to_string()));
+        ids.filter_map(|id| self.get::<Handoff>(&id))
+    }
+
     /// Active attempts whose lease may have run out, those of a class first, then the earliest end first.
     /// Those of other classes too: a worker of another class may have left a question that waits here.
     pub fn lapsing(&self, class: &Role, now: &Moment) -> impl Iterator<Item = Attempt> {

@@ -18,7 +18,7 @@ use super::job::Job;
 use super::result::{History, Judgement, Receipt, Source, StoredResult};
 use super::run::Run;
 use super::session::Session;
-use super::tables::{Base, Key, RowBytes, Stored, Table, Tables};
+use super::tables::{Base, Key, Stored, Table, Tables};
 
 /// What an entity is looked up by.
 pub trait Entity: Stored {
@@ -114,7 +114,8 @@ impl State {
     }
 
     /// The bytes of all keys and values, in order.
-    pub fn all_rows(&self) -> impl Iterator<Item = RowBytes<'_>> {
+    #[cfg(test)]
+    pub(crate) fn all_rows(&self) -> impl Iterator<Item = super::tables::RowBytes<'_>> {
         self.tables.all()
     }
 

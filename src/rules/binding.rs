@@ -143,16 +143,21 @@ fn evidence_check(pointers: &[String], output: &Value) -> Check {
     }
     let missing: Vec<String> = pointers
         .iter()
-        .filter(|pointer| match output.pointer(pointer) {
-            None | Some(Value::Null) => true,
-            Some(Value::String(text)) => text.trim().is_empty(),
-            Some(Value::Array(items)) => items.is_empty(),
-            Some(Value::Object(map)) => map.is_empty(),
-            Some(_) => false,
-        })
+        .filter(|pointer| output.pointer(pointer).is_none_or(says_nothing))
         .map(|pointer| format!("{pointer} is missing or empty"))
         .collect();
     Check::new("evidence", missing.is_empty(), pointers.join(", "), or(&missing, "present"))
+}
+
+/// Whether a value holds nothing that could be looked at: a list of blanks is no more evidence than a blank.
+fn says_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.trim().is_empty(),
+        Value::Array(items) => items.iter().all(says_nothing),
+        Value::Object(map) => map.values().all(says_nothing),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
 }
 
 fn scope_check(claim: &Claim, permitted: ResultScope) -> Check {

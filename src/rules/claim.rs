@@ -8,7 +8,7 @@ use crate::error::{Error, Kind, Result};
 use crate::model::decision::Turn;
 use crate::model::event::Event;
 use crate::model::handoff::{Attempt, Handoff, HandoffState, Transport, terms_allow};
-use crate::model::id::{JobId, Name};
+use crate::model::id::{HandoffId, JobId, Name};
 use crate::model::job::{Cost, Family, Grade, Job, Locality};
 use crate::model::queue::{Filter, order};
 use crate::model::session::{MemoryPolicy, Role, Session, Status};
@@ -18,6 +18,7 @@ use crate::model::state::State;
 const AT_ONCE: usize = 64;
 /// How many it puts back at most.
 const AT_MOST: usize = 1024;
+
 /// What a worker asks for.
 #[derive(Debug, Clone)]
 pub struct Wish {
@@ -193,14 +194,33 @@ fn lapsed(turn: &Turn<'_>, attempt: &Attempt, events: &mut Vec<Event>) -> Vec<Ha
     asking.filter(|other| !exhausted || other.id != handoff.id).collect()
 }
 
+/// Why there is nothing: what waits and excludes this worker, else what waits for its moment.
 fn nothing(turn: &Turn<'_>, wish: &Wish) -> Error {
     let error = Error::new(Kind::Pending, format!("there is nothing to claim for {}", wish.class))
-        .fix("nf list handoff --state queued shows what waits, and until when");
-    match turn.state.ready_for_others(&wish.class, &wish.filter(), wish.family, wish.offer.best) {
-        Some(other) => error.because(format!(
-            "handoff {} waits, and its job does not take an answer by {} that is at best {}",
-            other.id, wish.family, wish.offer.best
-        )),
+        .fix("nf status shows what waits, and until when");
+    let excluded = |id: &HandoffId, job: &JobId, why: &str| {
+        let why = format!("handoff {id} waits, and its job excludes this worker: {why}");
+        error.clone().because(why).fix(format!("nf route {job} tells who may answer it"))
+    };
+    let (filter, best) = (wish.filter(), wish.offer.best);
+    if let Some(other) = turn.state.ready_for_others(&wish.class, &filter, wish.family, best)
+        && let Some(job) = other.job.as_ref().and_then(|job| turn.state.get::<Job>(job))
+    {
+        let reasons = lease::unmet(&job, wish.family, false, best);
+        return excluded(&other.id, &job.id, &reasons.join("; "));
+    }
+    let ready = turn.state.ready(&wish.class, &filter, wish.family, best).take(AT_ONCE);
+    for handoff in ready.filter(|handoff| wish.keeps(handoff)) {
+        if let (Some(job), Err(refusal)) = (&handoff.job, named(turn, wish, &handoff))
+            && refusal.kind == Kind::ExecutionUnavailable
+        {
+            return excluded(&handoff.id, job, refusal.cause.as_deref().unwrap_or(&refusal.message));
+        }
+    }
+    let later = turn.state.paused(&wish.class).take(AT_ONCE).filter(|handoff| wish.keeps(handoff));
+    let mut waits = later.filter_map(|handoff| Some((handoff.id, handoff.ready_at?)));
+    match waits.find(|(_, from)| *from > turn.now.wall) {
+        Some((id, from)) => error.because(format!("handoff {id} is not to be claimed before {from}")),
         None => error,
     }
 }

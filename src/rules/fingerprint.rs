@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::model::hash::{Hash, canonical};
-use crate::model::id::{ID_LENGTH, base32};
 
 #[cfg(test)]
 mod tests;
@@ -95,9 +94,4 @@ pub fn job_digest(
 /// A job digest as text: `nfj1:` and 64 hex digits.
 pub fn job_digest_text(digest: &Hash) -> String {
     format!("nfj1:{digest}")
-}
-
-/// The id of the job with this digest: `j-` and its first 60 bits as 12 characters of base 32.
-pub fn job_id_text(digest: &Hash) -> String {
-    format!("j-{}", base32(digest.bytes(), ID_LENGTH))
 }

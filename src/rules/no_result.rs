@@ -92,15 +92,20 @@ fn failed(turn: &Turn<'_>, arrival: &Arrival<'_>, reason: &str) -> Result<Vec<Ev
 fn onward(turn: &Turn<'_>, arrival: &Arrival<'_>) -> String {
     let Arrival { attempt, handoff, history, .. } = arrival;
     let (id, class) = (&handoff.id, &handoff.target_class);
-    let other = format!("nf handoff claim --class {class} --worker NAME takes other work");
-    let is_worker = attempt.transport == Transport::Worker;
+    let is_worker = !attempt.transport.is_carried();
+    let other = match attempt.transport {
+        Transport::Process | Transport::Http => format!("nf work --class {class} -- CMD takes other work"),
+        _ => format!("nf handoff claim --class {class} --worker NAME takes other work"),
+    };
     if lease::state_after(handoff, history) == HandoffState::Exhausted {
         let given_up = Handoff { state: HandoffState::Exhausted, ..handoff.clone() };
         let anew = ways::anew(turn.state, &given_up, Some(history.opened + 1));
         return format!("no attempt is left: {}", if is_worker { other } else { anew });
     }
     match attempt.transport {
-        Transport::Worker => format!("{other}; this can be claimed again once its pause is over"),
+        Transport::Worker | Transport::Process | Transport::Http => {
+            format!("{other}; this can be claimed again once its pause is over")
+        }
         Transport::Import => format!("nf export {id} --worker NAME opens another"),
         relay => format!("{} opens another", ways::packet_again(id, relay)),
     }

@@ -285,14 +285,13 @@ fn stale_error(session: &SessionId, checks: &[Check], stale: &[String]) -> Error
 
 fn pending_error(turn: &Turn<'_>, handoff: &Handoff, attempt: Option<&Attempt>, checks: &[Check]) -> Error {
     let open = attempt.filter(|attempt| attempt.state == AttemptState::Active);
-    let until = open.map_or_else(
-        || "no packet is out".to_owned(),
-        |attempt| format!("attempt {} is open until {}", attempt.id, attempt.lease.expires_at()),
-    );
-    let fix = super::waiting::look(turn.state, handoff, &turn.now, &|time| time.to_string()).way;
+    let stands = super::waiting::look(turn.state, handoff, &turn.now, &|time| time.to_string());
+    let until = open.map_or(stands.why, |attempt| {
+        format!("attempt {} is open until {}", attempt.id, attempt.lease.expires_at())
+    });
     Error::new(Kind::Pending, format!("handoff {} is outstanding for gate {}", handoff.id, handoff.gate))
         .because(until)
-        .fix(fix)
+        .fix(stands.way)
         .details(serde_json::json!({"handoff": handoff.id, "gate": handoff.gate, "checks": checks}))
 }
 

@@ -133,7 +133,9 @@ fn said(state: &State, handoff: &Handoff, attempt: Option<&Attempt>, now: &Momen
     match handoff.ready_at.filter(|from| *from > now.wall) {
         Some(from) => {
             let why = format!("not to be claimed before {}", tell(from));
-            (Stand::Later, why, format!("nf handoff cancel {id} takes it back"))
+            let then = ways::to_answer(state, job.as_ref(), handoff);
+            let way = format!("wait until {}, then {then}; nf handoff cancel {id} takes it back", tell(from));
+            (Stand::Later, why, way)
         }
         None => {
             let why = format!("waits for a {class} since {}", tell(handoff.opened_at));

@@ -3,14 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use super::blob;
 use super::cites::cited;
 use super::compare::Compared;
 use super::damage::{Damage, Flaw};
-use super::files::{Folder, Want};
 use super::finding::{Finding, Severity};
 use super::head::Head;
-use super::recover::copy;
 use super::scan::{Limit, Place, Scan, Stop, segment_name};
 use super::side::{mark_bytes, mark_name};
 use super::{Position, Store};
@@ -19,6 +16,8 @@ use crate::model::event::{Event, Record};
 use crate::model::hash::{Hash, Hasher};
 use crate::model::id::{AttemptId, Name, ReceiptId};
 use crate::model::result::{Receipt, Source};
+
+mod blobs;
 
 /// What a verification saw.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
@@ -303,74 +302,6 @@ impl<'a> Audit<'a> {
         Ok(())
     }
 
-    /// Every cited blob, and those that nothing cites.
-    pub fn blobs(&mut self, progress: Progress<'_>) -> Result<()> {
-        let mut cited = std::mem::take(&mut self.cited);
-        cited.sort_unstable();
-        cited.dedup();
-        let mut found = vec![false; cited.len()];
-        let mut uncited = 0u64;
-        let blobs = self.store.folder.folder("blobs")?;
-        let shelves = blobs.as_ref().map_or(Ok(Vec::new()), Folder::names)?;
-        for shelf in shelves.iter().filter_map(|name| blobs.as_ref()?.folder(name).transpose()) {
-            let shelf = shelf?;
-            for name in shelf.names()? {
-                let Ok(hash) = name.parse::<Hash>() else { continue };
-                let place = cited.binary_search(&hash);
-                match place {
-                    Ok(at) => found[at] = true,
-                    Err(_) => uncited += 1,
-                }
-                if self.hash_blobs {
-                    self.one_blob(&shelf, &hash, place.is_ok())?;
-                    progress(self.seen.bytes, self.total)?;
-                }
-            }
-        }
-        for (hash, _) in cited.iter().zip(found).filter(|(_, found)| !found) {
-            let what = format!("blob {hash} is cited and missing");
-            self.find("blob_missing", Severity::Error, what, "put the blob back from a copy");
-        }
-        if uncited > 0 {
-            let what = format!("{uncited} blob(s) that no record cites");
-            self.find("blob_uncited", Severity::Note, what, "nothing: their writers died before the record");
-        }
-        Ok(())
-    }
-
-    fn one_blob(&mut self, shelf: &Folder, hash: &Hash, cited: bool) -> Result<()> {
-        let opened = match shelf.open(&hash.hex(), Want::Read) {
-            Ok(Some(opened)) => opened,
-            Ok(None) => return Ok(()),
-            Err(error) => {
-                self.find("blob_unreadable", Severity::Error, error.to_string(), "nf doctor");
-                return Ok(());
-            }
-        };
-        let mut hasher = Hasher::default();
-        let read = copy(&opened.file, 0..opened.size, |bytes, _| {
-            hasher.update(bytes);
-            Ok(())
-        });
-        self.seen.blobs += 1;
-        self.seen.bytes += opened.size;
-        let misplaced = !shelf.path().ends_with(blob::shelf(hash));
-        if read.is_err() || hasher.finish() != *hash || misplaced {
-            let (severity, fix) = if cited {
-                (
-                    Severity::Error,
-                    "put the blob back from a copy; nf doctor --fix --accept-loss moves it to torn/",
-                )
-            } else {
-                (Severity::Warning, "nf doctor --fix moves it to torn/; no record cites it")
-            };
-            let what = format!("blob {hash} is damaged");
-            self.bad_blobs.push((*hash, cited));
-            self.find("blob_damaged", severity, what, fix);
-        }
-        Ok(())
-    }
-
     fn log_bytes(&self, head: Option<&Head>) -> Result<u64> {
         let mut bytes = 0;
         for segment in 1.. {
@@ -381,18 +312,6 @@ impl<'a> Audit<'a> {
             match self.store.log()?.stat_of(&segment_name(segment))? {
                 Some(stat) => bytes += stat.st_size as u64,
                 None => break,
-            }
-        }
-        Ok(bytes)
-    }
-
-    fn blob_bytes(&self) -> Result<u64> {
-        let (true, Some(blobs)) = (self.hash_blobs, self.store.folder.folder("blobs")?) else { return Ok(0) };
-        let mut bytes = 0;
-        for name in blobs.names()? {
-            let Some(shelf) = blobs.folder(&name)? else { continue };
-            for name in shelf.names()? {
-                bytes += shelf.stat_of(&name)?.map_or(0, |stat| stat.st_size as u64);
             }
         }
         Ok(bytes)

@@ -120,7 +120,7 @@ const WRONG: &[(i32, &str, &str, &str)] = &[
     (3, "already_judged", "nf consume", "handoff claim D --class semantic_reviewer --worker w"),
     (3, "handoff_cancelled", "nothing was applied", "handoff claim X --class semantic_reviewer --worker w"),
     (8, "under_review", "wait", "handoff claim H --class semantic_reviewer --worker w"),
-    (8, "pending", "nf list handoff", "handoff claim --class writer --worker w"),
+    (8, "pending", "nf status", "handoff claim --class writer --worker w"),
     (8, "pending", "claim it then", "handoff claim L --class semantic_reviewer --worker w"),
 ];
 

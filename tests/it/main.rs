@@ -41,6 +41,7 @@ mod mcp;
 mod mended;
 mod morning;
 mod namespaces;
+mod next_steps;
 mod ops;
 mod packets;
 mod paging;

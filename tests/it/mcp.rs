@@ -11,6 +11,7 @@ mod hostile;
 mod many;
 mod revisions;
 mod same;
+mod worker;
 
 use client::{Server, document, modern};
 

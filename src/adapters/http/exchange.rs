@@ -131,5 +131,6 @@ pub fn reach(endpoint: &Endpoint, key: Option<&str>, wall: Duration) -> Result<R
         .filter_map(|model| named(model.get("id")))
         .filter(|model| key.is_none_or(|key| !model.contains(key)))
         .collect();
-    Ok(Reached { said: format!("GET /v1/models answered 200 with {} models", models.len()), models })
+    let plural = if models.len() == 1 { "" } else { "s" };
+    Ok(Reached { said: format!("GET /v1/models answered 200 with {} model{plural}", models.len()), models })
 }

@@ -13,9 +13,10 @@ use super::super::bar::Told;
 use super::super::ctx::Context;
 use super::super::env::Env;
 use super::super::global::Global;
+use super::super::misuse;
 use super::super::output::{Envelope, schema_name};
 use super::super::served::Served;
-use super::super::{Command, command_for, dispatch, misused, schema_of};
+use super::super::{Command, command_for, dispatch, schema_of};
 use super::arguments::Line;
 use crate::error::{Error, Result};
 use crate::model::time::Source;
@@ -136,7 +137,7 @@ impl Runner {
         });
         let (schema, given, command) = match parsed {
             Ok(parsed) => parsed,
-            Err(error) => return Document::misused(&misused(&error)),
+            Err(error) => return Document::misused(&misuse::misused(&error, definition, &line.arguments)),
         };
         let mut ctx = self.context(self.flags(given, line.lock_timeout, patience_ms), line.texts, told);
         if grouped {
@@ -157,7 +158,10 @@ impl Runner {
                 }
                 Document::of(&Envelope::of(done))
             }
-            Err(error) => Document::of(&Envelope::failed(schema, &error)),
+            Err(error) => {
+                let error = misuse::with_help(error, &schema);
+                Document::of(&Envelope::failed(schema, &error))
+            }
         }
     }
 

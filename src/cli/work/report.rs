@@ -72,6 +72,9 @@ pub struct Item {
     pub detail: Option<String>,
     /// From when the handoff can be claimed again.
     pub ready_at: Option<Time>,
+    /// The command that leads on from a valid answer.
+    #[serde(skip)]
+    pub way: Option<String>,
 }
 
 impl Item {
@@ -89,6 +92,7 @@ impl Item {
             reason: None,
             detail: None,
             ready_at: None,
+            way: None,
         }
     }
 
@@ -100,6 +104,7 @@ impl Item {
             gate: Some(bound.gate.clone()),
             verdict: Some(bound.verdict.clone()),
             grade: Some(bound.grade),
+            way: crate::cli::reply::next(bound),
             ..self
         }
     }
@@ -179,7 +184,7 @@ impl Report for WorkReport {
 
     fn next(&self) -> Option<String> {
         let last = self.items.iter().rev().find(|item| item.fate == Fate::Valid)?;
-        Some(format!("nf consume {} --as {}", last.result.as_ref()?, last.gate.as_ref()?))
+        last.way.clone()
     }
 }
 

@@ -149,17 +149,6 @@ fn a_million_values_are_the_most() {
 }
 
 #[test]
-fn a_prefix_is_read_up_to_the_end_of_its_value() {
-    let cases = [("{\"a\":1} and more", 7), (" [1] [2]", 4), ("12,", 2), ("\"x\"]", 3), ("null", 4)];
-    for (text, want) in cases {
-        let (value, length) = parse_prefix(text).unwrap();
-        assert_eq!(length, want);
-        assert_eq!(parse(&text.as_bytes()[..length]), Ok(value));
-    }
-    assert_eq!(parse_prefix("[1").unwrap_err().kind, Truncated);
-}
-
-#[test]
 fn every_cut_of_a_text_is_truncated_where_it_ends() {
     let text = r#"{"a":[1.5e+3,"\ud83d\ude00é",true,null],"b":{}}"#;
     for end in (1..text.len()).filter(|end| text.is_char_boundary(*end)) {

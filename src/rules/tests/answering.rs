@@ -62,6 +62,8 @@ fn each_change_fails_its_own_check_and_no_other() {
         (&["schema"], Box::new(set("/output/evidence", json!("one")))),
         (&["schema", "verdict"], Box::new(set("/output/verdict", json!("maybe")))),
         (&["evidence"], Box::new(set("/output/evidence", json!([])))),
+        (&["evidence"], Box::new(set("/output/evidence", json!([""])))),
+        (&["evidence"], Box::new(set("/output/evidence", json!(["\n", " \u{a0}"])))),
         (&["scope"], Box::new(set("/scope", json!("evaluation")))),
         (&["scope"], Box::new(set("/output/canon_write", json!(true)))),
         (&["leakage"], Box::new(set("/output/Chain_Of_Thought", json!("x")))),

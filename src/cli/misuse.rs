@@ -1,0 +1,98 @@
+//! A wrong command line, as an error that names the command whose help tells how it is written. Decides
+//! nothing and runs nothing.
+
+use std::ffi::OsString;
+
+use clap::error::ErrorKind;
+
+use super::output;
+use crate::error::{Error, Kind};
+
+/// What clap adds at the end of each error: the fix says it, and names the command.
+const HINT: &str = "For more information, try";
+
+/// Tells what is wrong with a command line, and gives the exit code. Help and version go to stdout and are no
+/// failure; all else is usage.
+pub fn told(json: bool, error: &clap::Error, line: &clap::Command, arguments: &[OsString]) -> u8 {
+    if !error.use_stderr() {
+        output::out(&error.render().ansi().to_string());
+        return 0;
+    }
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand && !json {
+        output::say(error.render().ansi().to_string().trim_end());
+        return Kind::Usage.exit();
+    }
+    output::failed(json, false, output::schema_name("usage"), &misused(error, line, arguments))
+}
+
+/// A wrong command line as an error of its own.
+pub fn misused(error: &clap::Error, line: &clap::Command, arguments: &[OsString]) -> Error {
+    let text = error.render().to_string();
+    let text = text.trim().trim_start_matches("error: ");
+    let (message, cause) = text.split_once('\n').unwrap_or((text, ""));
+    let lines = cause.lines().map(str::trim);
+    let cause = lines.filter(|line| !line.is_empty() && !line.starts_with(HINT)).collect::<Vec<_>>();
+    let error = Error::new(Kind::Usage, message).fix(format!("{} --help", command(line, arguments)));
+    if cause.is_empty() { error } else { error.because(cause.join("\n       ")) }
+}
+
+/// An error of a command that was used wrongly: where it says no next step of its own, its help is one.
+pub fn with_help(error: Error, schema: &str) -> Error {
+    if error.kind != Kind::Usage || error.fix.is_some() {
+        return error;
+    }
+    let words = schema.split('/').next().unwrap_or(schema).replace('.', " ");
+    error.fix(format!("{words} --help"))
+}
+
+/// The command that a command line means, as far as it can be read: the values of options are no commands.
+fn command(line: &clap::Command, arguments: &[OsString]) -> String {
+    let (mut words, mut here, mut is_value) = (vec!["nf"], line, false);
+    for argument in arguments.iter().skip(1).map_while(|argument| argument.to_str()) {
+        if argument == "--" {
+            break;
+        }
+        if std::mem::take(&mut is_value) {
+            continue;
+        }
+        let takes = |option: &clap::Arg| {
+            let long = option.get_long().is_some_and(|long| argument.strip_prefix("--") == Some(long));
+            let short = option.get_short().is_some_and(|short| argument == format!("-{short}"));
+            (long || short) && option.get_action().takes_values()
+        };
+        is_value = here.get_arguments().chain(line.get_arguments()).any(takes);
+        if let Some(inner) = here.find_subcommand(argument) {
+            words.push(inner.get_name());
+            here = inner;
+        } else if !is_value && !argument.starts_with('-') {
+            break;
+        }
+    }
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_is_found_behind_options_and_their_values() {
+        for (text, wanted) in [
+            ("", "nf"),
+            ("wrok --class a", "nf"),
+            ("work --class a", "nf work"),
+            ("-C work status", "nf status"),
+            ("--json --op start freeze", "nf freeze"),
+            ("handoff open --class freeze", "nf handoff open"),
+            ("event import github open", "nf event import"),
+            ("list packet", "nf list"),
+            ("--op=start work", "nf work"),
+            ("work -- freeze", "nf work"),
+        ] {
+            let arguments: Vec<OsString> =
+                std::iter::once("nf").chain(text.split_whitespace()).map(OsString::from).collect();
+            let line = super::super::command_for(&arguments);
+            assert_eq!(command(&line, &arguments), wanted, "{text}");
+        }
+    }
+}
