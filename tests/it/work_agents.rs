@@ -9,17 +9,17 @@ use crate::handoffs::{CLASS, queued};
 use crate::harness::{JOB, Project};
 use crate::work::{WORK, program, project, provenance};
 
-const CLAUDE_HELP: &str = include_str!("../fixtures/agents/claude-help.txt");
-const CODEX_HELP: &str = include_str!("../fixtures/agents/codex-exec-help.txt");
+pub const CLAUDE_HELP: &str = include_str!("../fixtures/agents/claude-help.txt");
+pub const CODEX_HELP: &str = include_str!("../fixtures/agents/codex-exec-help.txt");
 
 /// A job whose answer has a shape that a program can be held to.
-fn strict() -> String {
+pub fn strict() -> String {
     JOB.replace("additionalProperties: true", "additionalProperties: false")
         .replace("verdict: {enum", "verdict: {type: string, enum")
 }
 
 /// A stand-in for an agent: it tells its version and options, and runs a text for a packet.
-fn agent(project: &Project, name: &str, help: &str, text: &str) {
+pub fn agent(project: &Project, name: &str, help: &str, text: &str) {
     let file = format!("{name}-help.txt");
     project.write(&file, help);
     let help = project.at(&file).display().to_string();
