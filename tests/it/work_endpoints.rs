@@ -197,6 +197,25 @@ fn a_server_that_fails_is_followed_by_another_worker_with_the_same_question() {
 }
 
 #[test]
+fn a_request_that_is_refused_for_good_is_queued_anew_for_somebody_else() {
+    let refusing = Stub::saying(response("400 No", "", "{}"));
+    let other = judging("accept", "model-1");
+    let (project, handoff) = asked("min_grade: declared", &[("openai", &refusing), ("openai", &other)]);
+    let error = failed(&project, &line(&["one"]), b"", 7, "execution_failed");
+    assert_eq!(
+        (&error["details"]["reason"], &error["details"]["retryable"]),
+        (&json!("bad_request"), &json!(false))
+    );
+    names(&error["fix"], &["nf handoff open JOB --class CLASS"]);
+    assert_eq!(shown(&project, &handoff, "/state"), "exhausted");
+    let job = shown(&project, &handoff, "/job").as_str().expect("an id").to_owned();
+    project.nf(&["handoff", "open", &job, "--class", CLASS]).expect(0);
+    assert_eq!(done(&project, &line(&["two"]))["answered"], 1);
+    let (first, second) = (packet(&refusing.requests()[0]), packet(&other.requests()[0]));
+    assert_eq!((first.job, first.fingerprint), (second.job, second.fingerprint));
+}
+
+#[test]
 fn after_an_answer_nobody_else_is_asked_whatever_it_says() {
     let never = judging("accept", "model-1");
     let broken = Stub::new(|request, stream| {
