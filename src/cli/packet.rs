@@ -192,8 +192,8 @@ impl Packet {
         Ok(declared.map(|declared| Facts { frozen, artifacts, asked, declared }))
     }
 
-    /// The job that is named, directly or by its handoff; else the only one that waits for an answer. A handoff
-    /// without a job is itself what is asked.
+    /// The job that is named, directly or by its handoff; else the only one that waits for an answer. A
+    /// handoff without a job is itself what is asked.
     fn asked(&self, state: &State, session: &Session) -> Result<What> {
         let Some(text) = &self.what else { return Ok(What::Question(waiting_job(state, session)?.id)) };
         match kind_of(text)? {

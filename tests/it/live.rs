@@ -87,8 +87,8 @@ fn a_small_model_on_this_machine_answers_a_packet_and_is_bound() {
     project.nf(&["freeze", "job.yaml"]).expect(0);
     let open = ["handoff", "open", "--class", CLASS, "--gate", "gate/live", "--wait", "--max-attempts", "9"];
     done(&project, &open);
-    // So small a model talks on now and then until its answer is cut, which is no verdict (7): the question is
-    // asked again once it is free (8).
+    // So small a model talks on now and then until its answer is cut, which is no verdict (7): the question
+    // is asked again once it is free (8).
     let mut worked = project.nf(&line());
     while [7, 8].contains(&worked.code) {
         eprintln!("{}", worked.stderr);

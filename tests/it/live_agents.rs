@@ -1,6 +1,7 @@
-//! Claude Code and Codex themselves, only where that is asked for (`NF_LIVE_AGENTS=1`): both are installed from
-//! their registry at exact versions and run headless by `nf work`. Their model is a stand-in on the loopback
-//! address of a network namespace that leads nowhere, so that no account, no key and no provider takes part.
+//! Claude Code and Codex themselves, only where that is asked for (`NF_LIVE_AGENTS=1`): both are installed
+//! from their registry at exact versions and run headless by `nf work`. Their model is a stand-in on the
+//! loopback address of a network namespace that leads nowhere, so that no account, no key and no provider
+//! takes part.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

@@ -43,7 +43,8 @@ fn the_daily_path_by_tools_is_the_one_by_commands() {
     assert!(rest.is_empty() && status.success(), "{rest:?} {status}");
 }
 
-/// An agent that speaks to the server is a worker like any other: of its own family, where the job's terms let it.
+/// An agent that speaks to the server is a worker like any other: of its own family, where the job's terms
+/// let it.
 #[test]
 fn an_agent_is_a_worker_by_tools_where_the_terms_of_the_job_let_it() {
     let project = Project::new();

@@ -1,5 +1,5 @@
-//! Endpoints as workers of `work`, against a server on this machine that answers as it is told: a verdict is bound
-//! with what was seen, each failure leads on as its class says, and a key stands nowhere afterwards.
+//! Endpoints as workers of `work`, against a server on this machine that answers as it is told: a verdict is
+//! bound with what was seen, each failure leads on as its class says, and a key stands nowhere afterwards.
 
 use std::io::Write;
 
