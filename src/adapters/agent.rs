@@ -112,6 +112,17 @@ pub fn cut(packet: &str, tokens: Option<u64>) -> Option<Failure> {
     })
 }
 
+/// Why there is no answer, of how a run ended and what the program said of its own failure. What it said is
+/// better than its exit code, and than a limit of time that it reached while it tried the same call again.
+pub fn why(ended: Failure, said: Option<Failure>) -> Failure {
+    match said {
+        Some(said) if ["crash", "timeout", "idle"].contains(&ended.reason) => {
+            Failure { detail: format!("{}; {}", said.detail, ended.detail), ..said }
+        }
+        _ => ended,
+    }
+}
+
 /// What the status of a refused call means, where a program reports it.
 pub fn refused(status: u64) -> Option<Failure> {
     Some(match status {

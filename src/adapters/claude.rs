@@ -19,6 +19,8 @@ pub const PROGRAM: &str = "claude";
 const TURNS: &str = "--max-turns";
 /// What a model that was never asked is called in an event that the program made up itself.
 const NO_MODEL: &str = "<synthetic>";
+/// What an event is called that tells of a call which is tried again, with the status that it had.
+const RETRY: &str = "api_retry";
 /// The one tool that is no tool: by it the answer is given in the shape of the schema.
 const ANSWER_TOOL: &str = "StructuredOutput";
 
@@ -81,10 +83,15 @@ pub fn ask(tool: &Tool, house: &House<'_>, ask: &Ask<'_>) -> Outcome {
 fn read(ended: &Ended, isolate: bool, ask: &Ask<'_>, witness: &mut Witness) -> Result<Vec<u8>, Failure> {
     let mut result = None;
     let mut tools = None;
+    let mut retried = None;
     for event in agent::events(&ended.output) {
         match agent::kind(&event) {
             "system" if event.get("tools").is_some() => tools = Some(toolless(&event)),
+            "system" if event.get("subtype").is_some_and(|subtype| subtype == RETRY) => {
+                retried = event.get("error_status").and_then(Value::as_u64);
+            }
             "assistant" => {
+                retried = None;
                 let model = named(&event, "/message/model").filter(|model| model != NO_MODEL);
                 witness.model_served = model.or(witness.model_served.take());
                 witness.request_id = named(&event, "/request_id").or(witness.request_id.take());
@@ -100,11 +107,12 @@ fn read(ended: &Ended, isolate: bool, ask: &Ask<'_>, witness: &mut Witness) -> R
         witness.tokens_out = result.pointer("/usage/output_tokens").and_then(Value::as_u64);
     }
     kept_apart(isolate, tools, witness);
-    let error = result.as_ref().and_then(reported);
+    let error = match &result {
+        Some(result) => reported(result),
+        None => retried.and_then(agent::refused),
+    };
     match (ended.end.failure(&ask.limits), error, result) {
-        // What the program says of its own failure is better than its exit code.
-        (Some(ended), Some(error), _) if ended.reason == "crash" => Err(error),
-        (Some(ended), ..) => Err(ended),
+        (Some(ended), error, _) => Err(agent::why(ended, error)),
         (None, Some(error), _) => Err(error),
         (None, None, None) => Err(failure("no_result", true, "it ended without a result")),
         (None, None, Some(result)) => {

@@ -17,6 +17,8 @@ use crate::model::witness::Witness;
 
 /// The program, where none is named.
 pub const PROGRAM: &str = "codex";
+/// A failure of which the program tells nothing that is known.
+const UNKNOWN: &str = "turn_failed";
 
 /// Finds the program, with all the options that a run needs.
 ///
@@ -81,6 +83,7 @@ pub fn ask(tool: &Tool, house: &House<'_>, ask: &Ask<'_>) -> Outcome {
 fn read(ended: &Ended, ask: &Ask<'_>, witness: &mut Witness) -> Result<(), Failure> {
     let mut completed = false;
     let mut error = None;
+    let mut retried = None;
     for event in agent::events(&ended.output) {
         let kind = agent::kind(&event);
         let item = event.pointer("/item/type").and_then(Value::as_str).unwrap_or_default();
@@ -88,11 +91,15 @@ fn read(ended: &Ended, ask: &Ask<'_>, witness: &mut Witness) -> Result<(), Failu
             "thread.started" => witness.native_session = named(&event, "/thread_id"),
             "turn.completed" => {
                 completed = true;
+                retried = None;
                 witness.tokens_in = event.pointer("/usage/input_tokens").and_then(Value::as_u64);
                 witness.tokens_out = event.pointer("/usage/output_tokens").and_then(Value::as_u64);
             }
             "turn.failed" => error = Some(meant(&event, "/error/message")),
-            "error" if connects_again(&event) => {}
+            "error" if connects_again(&event) => {
+                // Of what is no known failure the limit that was reached says more.
+                retried = Some(meant(&event, "/message")).filter(|failure| failure.reason != UNKNOWN);
+            }
             "error" => error = error.or(Some(meant(&event, "/message"))),
             _ if wants_a_person(kind) || wants_a_person(item) => {
                 error =
@@ -102,8 +109,7 @@ fn read(ended: &Ended, ask: &Ask<'_>, witness: &mut Witness) -> Result<(), Failu
         }
     }
     match (ended.end.failure(&ask.limits), error) {
-        (Some(ended), Some(error)) if ended.reason == "crash" => Err(error),
-        (Some(ended), _) => Err(ended),
+        (Some(ended), error) => Err(agent::why(ended, error.or(retried))),
         (None, Some(error)) => Err(error),
         (None, None) if !completed => {
             Err(failure("no_result", true, "it ended and its turn was not completed"))
@@ -114,7 +120,7 @@ fn read(ended: &Ended, ask: &Ask<'_>, witness: &mut Witness) -> Result<(), Failu
 
 fn meant(event: &Value, pointer: &str) -> Failure {
     let text = event.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    agent::meant(text, "turn_failed")
+    agent::meant(text, UNKNOWN)
 }
 
 /// A connection that is made again is told as an error, and the turn goes on.

@@ -15,7 +15,7 @@ use crate::model::checkpoint::Bindings;
 use crate::model::decision::{Decision, Turn};
 use crate::model::handoff::{Attempt, Handoff, Transport};
 use crate::model::hash::Hash;
-use crate::model::id::{IdKind, JobId, Name};
+use crate::model::id::{HandoffId, IdKind, JobId, Name};
 use crate::model::job::Job;
 use crate::model::session::Session;
 use crate::model::state::State;
@@ -100,11 +100,19 @@ impl Report for PacketReport {
     }
 }
 
+/// What is to be sent.
+enum What {
+    /// A frozen question.
+    Question(JobId),
+    /// The work of a handoff that carries no question.
+    Task(HandoffId),
+}
+
 /// What was read before the lock.
 struct Facts {
     frozen: FrozenJob,
     artifacts: Vec<Vec<u8>>,
-    job: JobId,
+    asked: What,
     declared: Bindings,
 }
 
@@ -173,17 +181,21 @@ impl Packet {
 
     fn gather(&self, ctx: &Context, opened: &Opened, state: &State) -> Result<Gathered<Facts>> {
         let session = self.session(ctx, state)?;
-        let job = self.job(state, &session)?;
-        let frozen = load::frozen(&opened.store, &job)?;
+        let asked = self.asked(state, &session)?;
+        let frozen = match &asked {
+            What::Question(job) => load::frozen(&opened.store, &get(state, job)?)?,
+            What::Task(handoff) => load::asked(&opened.store, None, &get(state, handoff)?)?,
+        };
         let artifacts = load::artifacts(&opened.store, &frozen)?;
         let held = load::newest_bindings(&opened.store, state, &session)?;
         let declared = load::declared(opened, &held)?;
-        Ok(declared.map(|declared| Facts { frozen, artifacts, job: job.id, declared }))
+        Ok(declared.map(|declared| Facts { frozen, artifacts, asked, declared }))
     }
 
-    /// The job that is named, directly or by its handoff; else the only one that waits for an answer.
-    fn job(&self, state: &State, session: &Session) -> Result<Job> {
-        let Some(text) = &self.what else { return waiting_job(state, session) };
+    /// The job that is named, directly or by its handoff; else the only one that waits for an answer. A
+    /// handoff without a job is itself what is asked.
+    fn asked(&self, state: &State, session: &Session) -> Result<What> {
+        let Some(text) = &self.what else { return Ok(What::Question(waiting_job(state, session)?.id)) };
         match kind_of(text)? {
             IdKind::HandoffId => {
                 let handoff: Handoff = find(state, text)?;
@@ -202,16 +214,9 @@ impl Packet {
                         format!("handoff {} is {}", handoff.id, handoff.state),
                     ));
                 }
-                let job = handoff.job.as_ref().ok_or_else(|| {
-                    Error::new(Kind::Usage, format!("handoff {} carries work and no question", handoff.id))
-                        .fix(format!(
-                            "nf handoff claim {} --class {} --worker NAME",
-                            handoff.id, handoff.target_class
-                        ))
-                })?;
-                get(state, job)
+                Ok(handoff.job.map_or(What::Task(handoff.id), What::Question))
             }
-            _ => find(state, text),
+            _ => Ok(What::Question(find::<Job>(state, text)?.id)),
         }
     }
 
@@ -226,11 +231,18 @@ impl Packet {
         let session = self.session(ctx, state)?;
         ctx.expect_version(&session)?;
         let run = ctx.current_run(state, &session)?;
-        let job: Job = get(state, &facts.job)?;
-        let history = state.history(&job.fingerprint);
+        let (job, own) = match &facts.asked {
+            What::Question(id) => {
+                let mut outstanding = state.outstanding(&session.id).into_iter();
+                let own = outstanding.find(|handoff| handoff.job.as_ref() == Some(id));
+                (Some(get::<Job>(state, id)?), own)
+            }
+            What::Task(id) => (None, Some(get::<Handoff>(state, id)?)),
+        };
+        let question = job.as_ref().map(|job| job.fingerprint.as_str());
+        let question = question.or(own.as_ref().map(Handoff::question)).unwrap_or_default();
+        let history = state.history(question);
         let active: Vec<Attempt> = state.active(&history).collect();
-        let own =
-            state.outstanding(&session.id).into_iter().find(|handoff| handoff.job.as_ref() == Some(&job.id));
         let attempt = own.as_ref().and_then(|own| state.get::<Attempt>(own.attempt.as_ref()?));
         // A packet file that is not what went out is as good as lost: it must never be shown.
         let kept = match attempt {
@@ -243,7 +255,7 @@ impl Packet {
         let relay = Relay {
             session,
             run,
-            job: &job,
+            job: job.as_ref(),
             frozen: &facts.frozen,
             artifacts: &facts.artifacts,
             transport: self.form(),

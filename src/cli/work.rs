@@ -67,16 +67,16 @@ pub struct Work {
     /// A local agent to ask, claude or codex; the first one given is asked first
     #[arg(long = "agent", value_name = "AGENT")]
     pub agents: Vec<Agent>,
-    /// The model to ask for; what serves is recorded as it is seen
+    /// The model to ask for, of agents and CMD; what serves is recorded as it is seen
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
     /// The family of the program [default: service_job, and local_agent for an agent]
     #[arg(long)]
     pub family: Option<Family>,
-    /// Give it an empty home folder: no memory, no settings, no login but a key
+    /// Give agents and CMD an empty home folder: no memory, no settings, no login but a key
     #[arg(long)]
     pub isolate: bool,
-    /// The variable that holds its key; it is passed on, and neither stored nor shown
+    /// The variable that holds the key of agents and CMD; it is passed on, and neither stored nor shown
     #[arg(long, value_name = "VARIABLE")]
     pub key_env: Option<String>,
     /// Take one piece of work; this is the default
@@ -171,6 +171,13 @@ impl Work {
                 "leave --op and NF_OP out: a question that has its answer is not asked again",
             );
         }
+        if let Some(flag) = self.idle_flag() {
+            return wrong(
+                &format!("{flag} without --agent and without CMD"),
+                "it says something of the workers that are named on the command line, and none is",
+                "say it of the worker in your workers.yaml, or name an agent or a program here",
+            );
+        }
         if self.from.is_some() && (self.resource.is_some() || self.job.is_some() || self.gate.is_some()) {
             return wrong(
                 "--from beside a filter",
@@ -196,6 +203,18 @@ impl Work {
             return wrong("a limit of nothing", "no program answers within it", "give a limit above 0");
         }
         Ok(())
+    }
+
+    /// A flag that describes workers of the command line where all of them are named in the settings.
+    fn idle_flag(&self) -> Option<&'static str> {
+        let here = !self.agents.is_empty() || !self.command.is_empty() || self.configs.is_empty();
+        let given = [
+            ("--model", self.model.is_some()),
+            ("--family", self.family.is_some()),
+            ("--isolate", self.isolate),
+            ("--key-env", self.key_env.is_some()),
+        ];
+        given.into_iter().find(|(_, given)| *given && !here).map(|(flag, _)| flag)
     }
 
     /// The class of the work.

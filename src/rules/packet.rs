@@ -253,10 +253,11 @@ fn asked<'a>(
 
 fn human_form(out: &mut String, packet: &Packet<'_>) -> std::fmt::Result {
     writeln!(out, "# NF FORM {}", packet.handoff)?;
-    writeln!(out, "# leave these four lines as they are")?;
+    let identity = identity(packet.job, packet.handoff, packet.nonce);
+    let lines = if packet.job.id.is_some() { "four" } else { "three" };
+    writeln!(out, "# leave these {lines} lines as they are")?;
     writeln!(out, "nf:")?;
-    for (name, value) in identity(packet.job, packet.handoff, packet.nonce).as_object().into_iter().flatten()
-    {
+    for (name, value) in identity.as_object().into_iter().flatten() {
         writeln!(out, "  {name}: {value}")?;
     }
     writeln!(out, "# from here on: text between the quotes; a quotation mark inside a text is written \\\"")?;

@@ -25,9 +25,9 @@ pub struct Relay<'a> {
     pub session: Session,
     /// Its current run.
     pub run: Option<Run>,
-    /// The job, from the log.
-    pub job: &'a Job,
-    /// The frozen job, from its blob.
+    /// The job, from the log; none where what is sent is the work that its own handoff carries.
+    pub job: Option<&'a Job>,
+    /// What is asked: the frozen job, or that work, from its blob.
     pub frozen: &'a FrozenJob,
     /// The bytes of its artifacts.
     pub artifacts: &'a [Vec<u8>],
@@ -35,7 +35,7 @@ pub struct Relay<'a> {
     pub transport: Transport,
     /// The gate asked for.
     pub gate: Option<Name>,
-    /// The session's own open handoff of this job.
+    /// The session's own open handoff of this job, or of that work.
     pub own: Option<Handoff>,
     /// What has happened to the question.
     pub history: History,
@@ -54,8 +54,8 @@ pub struct Sent {
     pub handoff: HandoffId,
     /// The attempt.
     pub attempt: AttemptId,
-    /// The job.
-    pub job: JobId,
+    /// The job, where it is a frozen question.
+    pub job: Option<JobId>,
     /// The session that asks.
     pub session: SessionId,
     /// Its state now.
@@ -85,7 +85,7 @@ pub fn send(turn: &mut Turn<'_>, relay: Relay<'_>) -> Result<Decision<Sent>> {
     }
     let now = turn.now.clone();
     let asked = Asked {
-        job: Some(relay.job),
+        job: relay.job,
         history: &relay.history,
         active: &relay.active,
         own: relay.own.as_ref(),
@@ -108,7 +108,8 @@ pub fn send(turn: &mut Turn<'_>, relay: Relay<'_>) -> Result<Decision<Sent>> {
     };
     relay.own.as_ref().map_or(Ok(()), |own| lease::due(own, &now))?;
     lease::may_send(&relay.session)?;
-    lease::transport_allowed(relay.job, relay.transport)?;
+    // Work that is no question asks for no proof of who does it.
+    relay.job.map_or(Ok(()), |job| lease::transport_allowed(job, relay.transport))?;
     open(turn, relay, overtaken.as_deref())
 }
 
@@ -125,13 +126,16 @@ fn again(relay: &Relay<'_>, attempt: Attempt) -> Result<Decision<Sent>> {
             attempt.handoff
         )));
     }
-    let gate = relay.own.as_ref().map(|own| own.gate.clone());
+    let gate = match (&relay.own, relay.job) {
+        (Some(own), _) => own.gate.clone(),
+        (None, job) => lease::default_gate(job.ok_or_else(nothing)?)?,
+    };
     Ok(Decision::nothing(Sent {
         handoff: attempt.handoff,
-        job: relay.job.id.clone(),
+        job: attempt.job,
         session: relay.session.id.clone(),
         status: relay.session.status,
-        gate: gate.map_or_else(|| lease::default_gate(relay.job), Ok)?,
+        gate,
         transport: attempt.transport,
         packet_hash: attempt.packet_hash,
         expires_at: attempt.lease.expires_at(),
@@ -152,7 +156,8 @@ fn open(turn: &mut Turn<'_>, relay: Relay<'_>, overtaken: Option<&Attempt>) -> R
         Some(own) => own,
         None => {
             let terms = terms(relay.transport, relay.gate);
-            let handoff = handoff::made(turn, &course.session, Work::Question(relay.job), terms)?;
+            let question = Work::Question(relay.job.ok_or_else(nothing)?);
+            let handoff = handoff::made(turn, &course.session, question, terms)?;
             handoff::announce(&mut course, &handoff);
             handoff
         }
@@ -179,7 +184,7 @@ fn open(turn: &mut Turn<'_>, relay: Relay<'_>, overtaken: Option<&Attempt>) -> R
     let sent = Sent {
         handoff: handoff.id,
         attempt: attempt.id.clone(),
-        job: relay.job.id.clone(),
+        job: handoff.job,
         session: course.session.id.clone(),
         status: course.session.status,
         gate: handoff.gate,
@@ -190,6 +195,11 @@ fn open(turn: &mut Turn<'_>, relay: Relay<'_>, overtaken: Option<&Attempt>) -> R
         displaced,
     };
     Ok(Decision { events: course.events, packet: Some((attempt.id, packet)), outcome: Ok(sent) })
+}
+
+/// The refusal to send what is neither a question nor work of a handoff.
+fn nothing() -> Error {
+    Error::new(Kind::Usage, "neither a job nor a handoff is named").fix("nf packet JOB, or nf packet HANDOFF")
 }
 
 /// A relay's own terms: a person carries it, so it has more time and more attempts.

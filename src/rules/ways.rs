@@ -96,7 +96,13 @@ pub fn to_go_on(turn: &Turn<'_>, job: &Job, session: Option<&Session>) -> String
 pub fn to_answer(state: &State, job: Option<&Job>, handoff: &Handoff) -> String {
     let Handoff { id, target_class: class, source_session, .. } = handoff;
     let sends = state.get::<Session>(source_session).is_some_and(|source| may_send(&source).is_ok());
-    let packet = job.filter(|_| sends).and_then(|job| first_packet(job, id.as_str()));
+    let packet = match job {
+        Some(job) => first_packet(job, id.as_str()),
+        // Work that is no question may be done by anybody.
+        None if *class == Role::HumanReviewer => Some(packet(id.as_str(), Transport::Human)),
+        None => Some(packet(id.as_str(), Transport::Chat)),
+    };
+    let packet = packet.filter(|_| sends);
     let ways: Vec<String> = claim(job, id, class).into_iter().chain(packet).collect();
     match (ways.is_empty(), &handoff.job) {
         (true, Some(job)) => {

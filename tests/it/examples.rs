@@ -197,15 +197,43 @@ fn a_runner_takes_a_packet_and_hands_a_result_back() {
         (last["with"]["name"].as_str(), last["with"]["path"].as_str()),
         (Some("nf-result"), Some("result.json"))
     );
-    let project = Project::empty();
-    let packet = "{\"a\": '%s \\n'}\n";
-    let mut take = Command::new("bash");
-    take.args(["-euo", "pipefail", "-c", runs[0]]).current_dir(project.path()).env("NF_PACKET", packet);
-    Ran::from(take.output().expect("bash")).expect(0);
-    assert_eq!(project.read("packet.json"), packet);
-    let mode = std::fs::metadata(project.at("packet.json")).expect("a packet").permissions();
+    // The manager's part, as the comment at the top has it.
+    let home = Project::new();
+    let session = home.start();
+    let job = home.nf(&["freeze", "job.yaml"]).expect(0).line();
+    let open = ["handoff", "open", &job, "--class", "semantic_reviewer", "--gate", "ci/gate", "--wait"];
+    let handoff = home.nf(&open).expect(0).line();
+    let export =
+        ["export", &handoff, "--worker", "actions", "--family", "service_job", "--out", "packet.json"];
+    home.nf(&export).expect(0);
+    // The runner has the repository, its secret and nf; no store.
+    let secret = home.read("packet.json");
+    let runner = Project::empty();
+    crate::work::program(&runner, "reviewer.sh", "read_packet; answer reject");
+    let programs = Path::new(NF).parent().expect("a folder").display().to_string();
+    let step = |run: &str| -> Ran {
+        let mut step = Command::new("bash");
+        step.args(["-euo", "pipefail", "-c", run]).current_dir(runner.path()).env_clear();
+        step.env("PATH", format!("{programs}:/usr/local/bin:/usr/bin:/bin")).env("NF_PACKET", &secret);
+        step.output().expect("bash").into()
+    };
+    step(runs[0]).expect(0);
+    assert_eq!(runner.read("packet.json"), secret);
+    let mode = std::fs::metadata(runner.at("packet.json")).expect("a packet").permissions();
     let mode = std::os::unix::fs::PermissionsExt::mode(&mode);
     assert_eq!(mode & 0o777, 0o600, "nobody else on the runner reads it");
+    step(runs[1]).expect(0);
+    assert!(!runner.at(".novelforge").exists());
+    home.write("result.json", runner.read("result.json"));
+    let bound = crate::expect::done(&home, &["import", "result.json"]);
+    assert_eq!((&bound["grade"], &bound["verdict"]["value"]), (&"declared".into(), &"reject".into()));
+    assert_eq!(home.nf(&["consume", "--as", "ci/gate", "--exit-verdict"]).code, 10);
+    home.nf(&["resume", &session]).expect(0);
+    // A step whose program gives no answer fails, and leaves nothing to be handed back.
+    std::fs::remove_file(runner.at("result.json")).expect("a result");
+    crate::work::program(&runner, "reviewer.sh", "exit 1");
+    step(runs[1]).expect(7);
+    assert!(!runner.at("result.json").exists());
 }
 
 #[test]

@@ -36,6 +36,7 @@ mod late;
 mod leads;
 mod lifecycle;
 mod live;
+mod live_agents;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod mended;
@@ -65,5 +66,8 @@ mod verify;
 mod work;
 mod work_agents;
 mod work_children;
+#[cfg(feature = "http")]
+mod work_endpoints;
 mod work_far;
+mod work_recorded;
 mod workers;

@@ -44,6 +44,41 @@ fn the_daily_path_by_tools_is_the_one_by_commands() {
     assert!(rest.is_empty() && status.success(), "{rest:?} {status}");
 }
 
+/// An agent that speaks to the server is a worker like any other: of its own family, where the job's terms
+/// let it.
+#[test]
+fn an_agent_is_a_worker_by_tools_where_the_terms_of_the_job_let_it() {
+    let project = Project::new();
+    let mut manager = Server::begin(&project, &[]);
+    manager.done("nf_start", &json!({"resource": "novel/pride", "task": "review"}));
+    let mut worker = Server::begin(&project, &["--tools", "nf_handoff_claim,nf_handoff_complete"]);
+    let claim = json!({"class": "specialist", "worker": "agent-1", "family": "mcp_worker"});
+    for (terms, lets) in [("families: [human]", false), ("families: [mcp_worker]", true)] {
+        let job = JOB.replace("min_grade: declared", terms).replace("novel/pride/ch01", &terms[11..14]);
+        let job = manager.done("nf_freeze", &json!({"text": job}))["job"].clone();
+        let open = json!({"job": job, "class": "specialist", "gate": GATE});
+        let handoff = manager.done("nf_handoff_open", &open)["handoff"].clone();
+        if !lets {
+            worker.refused("nf_handoff_claim", &claim, 8, "pending");
+            let mut named = claim.clone();
+            named["handoff"] = handoff;
+            worker.refused("nf_handoff_claim", &named, 6, "execution_unavailable");
+            continue;
+        }
+        let claimed = worker.done("nf_handoff_claim", &claim);
+        let packet = Packet::read(claimed["packet"].as_str().expect("a packet"));
+        let bound = worker.done("nf_handoff_complete", &json!({"text": packet.verdict("reject")}));
+        assert_eq!((&bound["grade"], &bound["gate"]), (&json!("declared"), &json!(GATE)));
+        let shown = manager.done("nf_show", &json!({"id": bound["result"]}));
+        let seen = &shown["object"]["provenance"];
+        assert_eq!((&seen["family"], &seen["transport"]), (&json!("mcp_worker"), &json!("worker")));
+        let session = manager.done("nf_show", &json!({"id": seen["worker_session"]}));
+        assert_eq!(session["object"]["host"], "mcp");
+        assert_eq!(manager.done("nf_consume", &json!({"as": GATE}))["outcome"]["value"], "reject");
+    }
+    project.nf(&["verify"]).expect(0);
+}
+
 #[test]
 fn it_ends_at_the_end_of_its_input_and_answers_all_that_came_before() {
     let project = Project::new();

@@ -3,6 +3,8 @@
 
 use serde_json::json;
 
+use crate::expect::{done, done_with, failed, names, refused, shown, silent};
+use crate::faults::tools::assert_sound;
 use crate::harness::{Project, report};
 
 const RETURNS: &str =
@@ -103,13 +105,76 @@ fn wrong_words_about_a_task_are_refused_and_nothing_is_queued() {
 }
 
 #[test]
-fn a_task_is_no_packet_for_a_person_and_no_judgement() {
+fn the_same_words_twice_are_two_pieces_of_work() {
     let project = project();
     let handoff = project.nf(OPEN).expect(0).line();
-    let refused = project.nf(&["packet", &handoff]).expect(2);
-    assert!(refused.stderr.contains(&format!("nf handoff claim {handoff}")), "{}", refused.stderr);
     let again = project.nf(OPEN).expect(0).line();
-    assert_ne!(handoff, again, "the same words twice are two pieces of work");
+    assert_ne!(handoff, again);
     let keyed = [OPEN, &["--op", "task-1"]].concat();
     assert_eq!(project.nf(&keyed).expect(0).line(), project.nf(&keyed).expect(0).line());
+}
+
+#[test]
+fn a_person_gets_work_as_a_form_and_answers_by_reply() {
+    let project = project();
+    let opened = project.nf(OPEN).expect(0);
+    let handoff = opened.line();
+    let lead = format!("or nf packet {handoff}");
+    assert!(opened.stderr.contains(&lead), "{}", opened.stderr);
+    let sent = done(&project, &["packet", &handoff, "--for", "human"]);
+    assert_eq!(
+        (&sent["handoff"], &sent["job"], &sent["gate"]),
+        (&json!(handoff), &json!(null), &json!(GATE))
+    );
+    assert_eq!(sent["status"], "awaiting_user");
+    let form = sent["packet"].as_str().expect("a packet");
+    for part in ["Do only what stands in this packet.", "# leave these three lines", "a list, such as"] {
+        assert!(form.contains(part), "{part}: {form}");
+    }
+    // The same again, and no second person besides: neither by another form nor by a claim.
+    let again = silent(&project, &["packet", &handoff, "--for", "human"], b"");
+    assert_eq!((&again["packet"], &again["again"]), (&sent["packet"], &json!(true)));
+    refused(&project, &["packet", &handoff], 8, "under_review");
+    let claim = ["handoff", "claim", &handoff, "--class", "specialist", "--worker", "w-1"];
+    refused(&project, &claim, 8, "under_review");
+    let (_, lines) = form.split_once("# NF FORM ").expect("a form");
+    let empty = format!("# NF FORM {lines}");
+    let filled = empty.replace("name: \"\"", "name: \"Ann\"");
+    failed(&project, &["reply"], filled.as_bytes(), 5, "semantic_invalid");
+    let filled = filled.replace("\"sources\": []", "\"sources\": [\"Gazette\"]");
+    let bound = done_with(&project, &["reply"], filled.as_bytes());
+    assert_eq!(bound["gate"], GATE);
+    let result = bound["result"].as_str().expect("a result");
+    assert_eq!(shown(&project, result, "/provenance/name"), "Ann");
+    assert_eq!(shown(&project, result, "/provenance/family"), "human");
+    assert_eq!(done(&project, &["consume", "--as", GATE])["application"], "new");
+    done(&project, &["resume"]);
+    refused(&project, &["packet", &handoff, "--for", "human"], 3, "already_judged");
+    assert_sound(&project);
+}
+
+#[test]
+fn work_goes_out_as_a_packet_of_any_form_by_its_own_session_alone() {
+    for form in ["chat", "human", "agent"] {
+        let project = project();
+        let handoff = project.nf(OPEN).expect(0).line();
+        let other = project.start();
+        let error = refused(&project, &["packet", &handoff, "--for", form, "--session", &other], 2, "usage");
+        names(&error["message"], &["another session's"]);
+        refused(&project, &["packet", &handoff, "--for", form, "--gate", "other/gate"], 2, "usage");
+        let packet = project.nf(&["packet", &handoff, "--for", form]).expect(0).stdout;
+        assert!(packet.contains("Find three sources on the flood."), "{packet}");
+        done(&project, &["handoff", "cancel", &handoff]);
+        refused(&project, &["packet", &handoff, "--for", form], 3, "handoff_cancelled");
+    }
+    // A worker that has claimed it keeps it, until it is taken back.
+    let project = project();
+    let handoff = project.nf(OPEN).expect(0).line();
+    let claim = ["handoff", "claim", &handoff, "--class", "specialist", "--worker", "w-1"];
+    let packet = project.nf(&claim).expect(0).stdout;
+    let error = refused(&project, &["packet", &handoff, "--for", "human"], 8, "under_review");
+    names(&error["fix"], &["--revoke"]);
+    done(&project, &["handoff", "release", &handoff, "--revoke"]);
+    project.nf(&["packet", &handoff, "--for", "human"]).expect(0);
+    failed(&project, &["reply"], answer(&packet, "[\"Late\"]").as_bytes(), 3, "lease_lost");
 }

@@ -198,6 +198,8 @@ fn every_wrong_command_line_says_what_to_do_instead() {
         (&["--class", CLASS, "--key-env", "HOME", "--", "./answer.sh"], "ANTHROPIC_API_KEY"),
         (&["--class", CLASS, "--agent", "gpt", "--", "./answer.sh"], "--help"),
         (&["--class", CLASS, "--out", "x", "--", "./answer.sh"], "--from EXPORT"),
+        (&["--class", CLASS, "--worker-config", "a", "--model", "m"], "workers.yaml"),
+        (&["--class", CLASS, "--worker-config", "a", "--isolate"], "workers.yaml"),
         (&["--from", "e.json", "--class", CLASS, "--", "./answer.sh"], "--help"),
         (&["--from", "e.json", "--gate", "g", "--out", "x", "--", "./answer.sh"], "leave the filter out"),
         (&["--from", "e.json", "--", "./answer.sh"], "--out RESULT"),

@@ -9,17 +9,17 @@ use crate::handoffs::{CLASS, queued};
 use crate::harness::{JOB, Project};
 use crate::work::{WORK, program, project, provenance};
 
-const CLAUDE_HELP: &str = include_str!("../fixtures/agents/claude-help.txt");
-const CODEX_HELP: &str = include_str!("../fixtures/agents/codex-exec-help.txt");
+pub const CLAUDE_HELP: &str = include_str!("../fixtures/agents/claude-help.txt");
+pub const CODEX_HELP: &str = include_str!("../fixtures/agents/codex-exec-help.txt");
 
 /// A job whose answer has a shape that a program can be held to.
-fn strict() -> String {
+pub fn strict() -> String {
     JOB.replace("additionalProperties: true", "additionalProperties: false")
         .replace("verdict: {enum", "verdict: {type: string, enum")
 }
 
 /// A stand-in for an agent: it tells its version and options, and runs a text for a packet.
-fn agent(project: &Project, name: &str, help: &str, text: &str) {
+pub fn agent(project: &Project, name: &str, help: &str, text: &str) {
     let file = format!("{name}-help.txt");
     project.write(&file, help);
     let help = project.at(&file).display().to_string();
@@ -270,20 +270,23 @@ fn a_way_that_is_gone_is_asked_no_more_and_its_evidence_ends() {
 
 #[test]
 fn workers_of_one_program_and_model_are_independent_only_by_their_sessions() {
-    for (native, code) in [("native-1", 5), ("native-2", 0)] {
+    let cases =
+        [("claude", "native-1", 5), ("claude", "native-2", 0), ("codex", "thread-1", 5), ("codex", "x", 0)];
+    for (name, native, code) in cases {
         let project = project();
         let new = ["session", "new", "--resource", "novel/pride", "--task", "review", "--native", native];
         let session = project.nf(&new).expect(0).line();
         project.nf(&["session", "move", &session, "running"]).expect(0);
         project.nf(&["freeze", "job.yaml", "--session", &session]).expect(0);
-        project.nf(&["handoff", "open", "--class", CLASS, "--session", &session]).expect(0);
+        let open = ["handoff", "open", "--class", CLASS, "--session", &session];
+        let handoff = project.nf(&open).expect(0).line();
         claude(&project, "");
-        let ran = project.nf(&by(&["claude"], &[])).expect(code);
-        assert!(
-            code == 0 || ran.stderr.contains("native: want another native id, got native-1"),
-            "{}",
-            ran.stderr
-        );
+        codex(&project, "");
+        let ran = project.nf(&by(&[name], &["--model", "one-and-the-same"])).expect(code);
+        let told = ran.stderr.contains(&format!("native: want another native id, got {native}"));
+        assert_eq!(told, code > 0, "{}", ran.stderr);
+        let state = if code > 0 { "queued" } else { "completed" };
+        assert_eq!(shown(&project, &handoff, "/state"), state, "{name} {native}");
     }
 }
 

@@ -12,6 +12,7 @@ const HELP: &str = include_str!("../../../tests/fixtures/agents/claude-help.txt"
 const PLAIN: &str = include_str!("../../../tests/fixtures/agents/claude-plain.jsonl");
 const STRUCTURED: &str = include_str!("../../../tests/fixtures/agents/claude-structured.jsonl");
 const UNAUTHORIZED: &str = include_str!("../../../tests/fixtures/agents/claude-unauthorized.jsonl");
+const RETRYING: &str = include_str!("../../../tests/fixtures/agents/claude-retrying.jsonl");
 
 fn seen(output: &str, end: End, isolate: bool, packet: &str) -> (Result<Vec<u8>, Failure>, Witness) {
     let limits = Limits { wall: Duration::from_secs(9), idle: Duration::from_secs(9), bytes: 99 };
@@ -82,6 +83,10 @@ fn what_is_no_verdict_is_named_for_what_it_is() {
     let hidden = PLAIN.replace("\"is_error\":false", "\"is_error\":true");
     let silent = PLAIN.replace("\"is_error\":false,", "");
     let quota = UNAUTHORIZED.replace("\"api_error_status\":401", "\"api_error_status\":429");
+    let limited = RETRYING.replace("\"error_status\":401", "\"error_status\":429");
+    let unknown = RETRYING.replace("\"error_status\":401", "\"error_status\":null");
+    // A call that was tried again and then went through is no reason any more.
+    let came = RETRYING.to_owned() + PLAIN.rsplit_once("{\"type\":\"result\"").unwrap().0;
     let cut = &PLAIN[..PLAIN.len() - 40];
     for (output, end, word) in [
         (UNAUTHORIZED, End::Exit(1), "unauthorized"),
@@ -95,7 +100,16 @@ fn what_is_no_verdict_is_named_for_what_it_is() {
         ("", End::Exit(0), "no_result"),
         (PLAIN, End::Exit(1), "crash"),
         (PLAIN, End::Wall, "timeout"),
-        (UNAUTHORIZED, End::Wall, "timeout"),
+        (UNAUTHORIZED, End::Wall, "unauthorized"),
+        (RETRYING, End::Wall, "unauthorized"),
+        (RETRYING, End::Idle, "unauthorized"),
+        (RETRYING, End::Signal(9), "unauthorized"),
+        (RETRYING, End::Exit(0), "unauthorized"),
+        (RETRYING, End::Stopped, "stopped"),
+        (RETRYING, End::TooMuch, "too_much_output"),
+        (&limited, End::Wall, "quota"),
+        (&unknown, End::Wall, "timeout"),
+        (&came, End::Wall, "timeout"),
     ] {
         assert_eq!(reason(output, end), word, "{output}");
     }

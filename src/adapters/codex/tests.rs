@@ -14,6 +14,7 @@ const COMPLETED: &str = include_str!("../../../tests/fixtures/agents/codex-compl
 const UNAUTHORIZED: &str = include_str!("../../../tests/fixtures/agents/codex-unauthorized.jsonl");
 const FAILED: &str = include_str!("../../../tests/fixtures/agents/codex-failed.jsonl");
 const QUOTA: &str = include_str!("../../../tests/fixtures/agents/codex-quota.jsonl");
+const RETRYING: &str = include_str!("../../../tests/fixtures/agents/codex-retrying.jsonl");
 
 fn seen(output: &str, end: End, packet: &str) -> (Result<(), Failure>, Witness) {
     let limits = Limits { wall: Duration::from_secs(9), idle: Duration::from_secs(9), bytes: 99 };
@@ -58,6 +59,8 @@ fn a_turn_that_was_completed_tells_its_thread_and_tokens() {
 #[test]
 fn what_is_no_verdict_is_named_for_what_it_is() {
     let late = format!("{COMPLETED}{{\"type\":\"turn.failed\",\"error\":{{\"message\":\"boom\"}}}}\n");
+    let broken = RETRYING.replace("unexpected status 401 Unauthorized: invalid x-api-key", "stream closed");
+    let came = RETRYING.to_owned() + COMPLETED;
     let person =
         format!("{{\"type\":\"item.started\",\"item\":{{\"type\":\"request_user_input\"}}}}\n{COMPLETED}");
     for (output, end, word) in [
@@ -72,6 +75,11 @@ fn what_is_no_verdict_is_named_for_what_it_is() {
         ("", End::Exit(0), "no_result"),
         (COMPLETED, End::Exit(1), "crash"),
         (COMPLETED, End::Idle, "idle"),
+        (RETRYING, End::Wall, "unauthorized"),
+        (RETRYING, End::Exit(1), "unauthorized"),
+        (RETRYING, End::Stopped, "stopped"),
+        (&broken, End::Wall, "timeout"),
+        (&came, End::Wall, "timeout"),
     ] {
         assert_eq!(seen(output, end, "short").0.unwrap_err().reason, word, "{output}");
     }

@@ -196,6 +196,9 @@ pub fn no_answer(worker: &Name, failure: &Failure) -> Error {
         (false, "crash") => "run it with --show-stderr to see what it says; it runs in an empty folder, so \
             that paths in its arguments must be absolute"
             .to_owned(),
+        (false, _) if !failure.retryable => "the same again would help nobody: nf handoff open JOB --class \
+            CLASS queues it anew, for another worker"
+            .to_owned(),
         (false, _) => "nf work again, or with another worker; the question is the same".to_owned(),
     };
     let millis = |wait: std::time::Duration| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);

@@ -211,7 +211,7 @@ impl World {
                 run: current_run(&world.state, &session),
                 bindings: world.bindings(&session),
                 session,
-                job,
+                job: Some(job),
                 frozen: &frozen,
                 artifacts: &artifacts,
                 transport,
@@ -230,7 +230,7 @@ impl World {
         let packet = &self.packets[&sent.attempt.to_string()];
         let at = packet.find("nonce\": \"").or_else(|| packet.find("nonce: \"")).unwrap();
         let nonce = packet[at..].split('"').find(|part| part.len() == 26).unwrap();
-        let job: Job = self.state.get(&sent.job).unwrap();
+        let job: Job = self.state.get(sent.job.as_ref().unwrap()).unwrap();
         let mut value = blank(&self.frozen(&job), &sent.handoff, nonce, sent.transport);
         value["worker"] = match sent.transport {
             Transport::Human => json!({"name": "Jane"}),

@@ -241,7 +241,8 @@ impl Walk {
             if !self.handoffs.contains(&sent.handoff) {
                 self.named(sent.handoff);
             }
-            self.attempts.push((sent.attempt, sent.job, nonce, Transport::Chat));
+            let job = sent.job.expect("a job");
+            self.attempts.push((sent.attempt, job, nonce, Transport::Chat));
         }
     }
 
