@@ -3,16 +3,18 @@
 //! verdict and a refused answer never do (semantic-execution contract, 09 and 10).
 
 use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 
 use super::Work;
 use super::lease::Holding;
+use super::patience::patient;
 use super::report::{Fate, Item, no_answer};
 use super::worker::Ready;
 use crate::adapters::ask::{Ask, Failure};
-use crate::adapters::signals;
+use crate::adapters::signals::Orphans;
 use crate::cli::ctx::{Context, Opened, get};
 use crate::cli::handoff::claim::{Wanted, kept};
 use crate::cli::load;
@@ -22,6 +24,7 @@ use crate::model::event::Event;
 use crate::model::handoff::Handoff;
 use crate::model::hash::Hash;
 use crate::model::id::{HandoffId, Id, word};
+use crate::model::witness::Witness;
 use crate::rules::attempt::{Claimed, Secret};
 use crate::rules::capability::gone;
 use crate::rules::holding::{Failure as Reported, FailureClass, fail, release};
@@ -39,12 +42,15 @@ pub struct Place<'a> {
 /// All that pieces of work are done with.
 pub struct Spell<'a> {
     pub ctx: &'a Context,
-    pub opened: &'a Opened,
+    /// The store, as it was found for this piece of work.
+    pub opened: Rc<Opened>,
     pub work: &'a Work,
     /// The workers in the order in which they are asked.
     pub places: Vec<Place<'a>>,
     /// Set by a signal: end.
     pub signalled: &'a AtomicBool,
+    /// What workers leave behind.
+    pub orphans: Orphans,
 }
 
 /// What became of one piece of work.
@@ -165,7 +171,7 @@ impl<'a> Spell<'a> {
         let answer = self.opened.transact(
             &self.request("claim", wanted.worker.as_str()),
             |_| Ok(Gathered::of(())),
-            |turn, ()| kept(wanted.decide(self.opened, turn)?, &secret),
+            |turn, ()| kept(wanted.decide(&self.opened, turn)?, &secret),
         );
         let answer = match answer {
             Ok(answer) => answer,
@@ -194,9 +200,11 @@ impl<'a> Spell<'a> {
 
     /// Asks a worker the claimed question, and records what comes of it.
     fn made(&mut self, at: usize, won: &Won) -> Result<Made> {
+        let (ctx, opened, signalled) = (self.ctx, self.opened.clone(), self.signalled);
         let holding = Holding {
-            ctx: self.ctx,
-            opened: self.opened,
+            ctx,
+            opened: &opened,
+            signalled,
             attempt: won.claimed.attempt.clone(),
             nonce: Hash::of(won.secret.nonce.as_bytes()),
             ttl_ms: won.ttl_ms,
@@ -210,15 +218,14 @@ impl<'a> Spell<'a> {
             schema: schema.as_ref(),
             model: ready.worker.model.as_deref(),
             limits: self.work.limits(&ready.worker),
-            stop: self.signalled,
+            stop: signalled,
         };
-        let (outcome, lost) = holding.ask(ready, &ask, self.signalled);
-        signals::end_orphans();
+        let (outcome, lost) = holding.ask(ready, &ask);
+        self.orphans.end();
         let failure = match (outcome.answer, lost) {
             // What came before a signal, or before the attempt was lost, is an answer and not thrown away.
             (Ok(bytes), _) => {
-                let (attempt, nonce) = (&holding.attempt, holding.nonce);
-                return self.bound(&bytes, Seen { attempt, nonce, witness: &outcome.witness }, item);
+                return bound(&holding, &bytes, &outcome.witness, item);
             }
             (Err(_), Some(error)) => {
                 let item = item.because(Fate::LeaseLost, error.kind.word(), error.message.clone());
@@ -226,7 +233,7 @@ impl<'a> Spell<'a> {
             }
             (Err(failure), None) => failure,
         };
-        if self.signalled.load(Ordering::Relaxed) {
+        if signalled.load(Ordering::Relaxed) {
             return released(&holding, item);
         }
         self.failed(at, &holding, item, failure)
@@ -239,30 +246,6 @@ impl<'a> Spell<'a> {
         let job = load::job(&state, handoff.job.as_ref())?;
         let asked = load::asked(&self.opened.store, job.as_ref(), &handoff)?;
         Ok(Some(return_form::schema(&asked, &handoff.id, nonce)))
-    }
-
-    /// Binds an answer by the same rule as `handoff complete`.
-    fn bound(&self, bytes: &[u8], seen: Seen<'_>, item: Item) -> Result<Made> {
-        let brought = Brought {
-            command: "work",
-            bytes,
-            whole: (Hash::of(bytes), bytes.len() as u64),
-            file: None,
-            seen: Some(seen),
-        };
-        let Answer { outcome, position, .. } = bind(self.ctx, self.opened, &brought, false)?;
-        Ok(match outcome {
-            Ok(bound) => Made::Valid(item.bound(&bound), news(&bound), position),
-            Err(error) => {
-                let fate = match error.kind {
-                    Kind::ExecutionFailed => Fate::ExecutionFailed,
-                    Kind::LeaseLost | Kind::HandoffCancelled => Fate::LeaseLost,
-                    _ => Fate::Refused,
-                };
-                let why = error.cause.clone().unwrap_or_else(|| error.message.clone());
-                Made::Over(item.because(fate, error.kind.word(), why), error)
-            }
-        })
     }
 
     /// Records that a worker gave no answer. The question is free at once for the next one, else after a
@@ -278,7 +261,7 @@ impl<'a> Spell<'a> {
             retryable: failure.retryable || failure.unavailable || another,
             retry_after_ms: if another { Some(0) } else { asked },
         };
-        let answer = holding.act("fail", |turn, attempt, handoff| {
+        let answer = holding.last("fail", |turn, attempt, handoff| {
             let mut decision = fail(turn, attempt, handoff, &reported)?;
             if failure.unavailable {
                 decision.events.extend(gone(turn, &name, &failure.detail));
@@ -304,6 +287,32 @@ impl<'a> Spell<'a> {
     }
 }
 
+/// Binds an answer by the same rule as `handoff complete`.
+fn bound(holding: &Holding<'_>, bytes: &[u8], witness: &Witness, item: Item) -> Result<Made> {
+    let Holding { ctx, opened, attempt, nonce, ttl_ms, signalled } = holding;
+    let brought = Brought {
+        command: "work",
+        bytes,
+        whole: (Hash::of(bytes), bytes.len() as u64),
+        file: None,
+        seen: Some(Seen { attempt, nonce: *nonce, witness }),
+    };
+    let Answer { outcome, position, .. } =
+        patient(ctx, *ttl_ms, signalled, || bind(ctx, opened, &brought, false))?;
+    Ok(match outcome {
+        Ok(bound) => Made::Valid(item.bound(&bound), news(&bound), position),
+        Err(error) => {
+            let fate = match error.kind {
+                Kind::ExecutionFailed => Fate::ExecutionFailed,
+                Kind::LeaseLost | Kind::HandoffCancelled => Fate::LeaseLost,
+                _ => Fate::Refused,
+            };
+            let why = error.cause.clone().unwrap_or_else(|| error.message.clone());
+            Made::Over(item.because(fate, error.kind.word(), why), error)
+        }
+    })
+}
+
 /// The error of what was not done because this program was told to end.
 pub fn told_to_end(what: &str) -> Error {
     Error::new(Kind::Pending, what.to_owned())
@@ -315,7 +324,7 @@ pub fn told_to_end(what: &str) -> Error {
 fn released(holding: &Holding<'_>, item: Item) -> Result<Made> {
     let detail = "the program was told to end; the work is queued again";
     let error = told_to_end(&format!("{} was given back unanswered", item.handoff));
-    match holding.act("release", release).and_then(|answer| answer.outcome) {
+    match holding.last("release", release).and_then(|answer| answer.outcome) {
         Ok(_) => Ok(Made::Over(item.because(Fate::Released, "stopped", detail), error)),
         Err(late) if late.kind == Kind::LeaseLost || late.kind == Kind::HandoffCancelled => {
             Ok(Made::Over(item.because(Fate::LeaseLost, late.kind.word(), late.message.clone()), late))
