@@ -299,12 +299,7 @@ impl Work {
         let (mut report, mut last, mut record) = (WorkReport::default(), None, None);
         let mut pause = PAUSES.0;
         while !spell.signalled.load(Ordering::Relaxed) {
-            let piece = match spell.piece() {
-                // A store that is busy or full is so for a while; who waits for work waits for that too.
-                Err(passing) if self.endless && is_passing(&passing) => Err(passing),
-                other => other.map_err(|error| error.with("items", &report.items))?,
-            };
-            match piece {
+            match spell.piece().map_err(|error| error.with("items", &report.items))? {
                 Ok(piece) => {
                     pause = PAUSES.0;
                     for item in piece.items {
@@ -316,10 +311,15 @@ impl Work {
                     last = piece.error;
                     record = piece.record.or(record);
                 }
+                // What is left is not known: this is no end of a queue.
+                Err(passing) if !self.endless && is_passing(&passing) => {
+                    return Err(passing.with("items", &report.items));
+                }
                 Err(nothing) if !self.endless => {
                     last = last.or(Some(nothing));
                     break;
                 }
+                // Who waits for work waits for a store that is busy or full too.
                 Err(_) => {
                     waited(pause, spell.signalled);
                     pause = (pause * 2).min(PAUSES.1);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::Work;
 use super::lease::Holding;
-use super::patience::patient;
+use super::patience::{is_passing, patient};
 use super::report::{Fate, Item, no_answer};
 use super::worker::Ready;
 use crate::adapters::ask::{Ask, Failure};
@@ -21,14 +21,14 @@ use crate::cli::load;
 use crate::cli::reply::{Brought, Seen, bind, news};
 use crate::error::{Error, Kind, Result};
 use crate::model::event::Event;
-use crate::model::handoff::Handoff;
+use crate::model::handoff::{Handoff, HandoffState};
 use crate::model::hash::Hash;
 use crate::model::id::{HandoffId, Id, word};
 use crate::model::witness::Witness;
 use crate::rules::attempt::{Claimed, Secret};
 use crate::rules::capability::gone;
 use crate::rules::holding::{Failure as Reported, FailureClass, fail, release};
-use crate::rules::return_form;
+use crate::rules::{return_form, ways};
 use crate::store::{Answer, Gathered, Position, Request};
 
 /// A worker with whether it is still asked.
@@ -99,6 +99,8 @@ impl<'a> Spell<'a> {
                     refused = refused.or(Some(error));
                     continue;
                 }
+                // Nothing is lost before a claim: whoever goes on may try again.
+                Err(error) if is_passing(&error) && piece.items.is_empty() => return Ok(Err(error)),
                 // The question was taken up or closed by somebody else between two workers.
                 Err(_) if !piece.items.is_empty() => break,
                 Err(error) => return Err(error),
@@ -268,14 +270,20 @@ impl<'a> Spell<'a> {
             }
             Ok(decision)
         });
-        let error = no_answer(&name, &failure).with("handoff", &item.handoff).with("attempt", &item.attempt);
+        let mut error =
+            no_answer(&name, &failure).with("handoff", &item.handoff).with("attempt", &item.attempt);
         let fate = if failure.unavailable { Fate::ExecutionUnavailable } else { Fate::ExecutionFailed };
         let mut item = item.because(fate, failure.reason, failure.detail.clone());
         if failure.unavailable {
             self.places[at].gone = Some(failure);
         }
         match answer.and_then(|answer| answer.outcome) {
-            Ok(held) => item.ready_at = held.ready_at,
+            Ok(held) => {
+                item.ready_at = held.ready_at;
+                if held.handoff_state == HandoffState::Exhausted {
+                    error = error.fix(self.anew(&held.handoff)?);
+                }
+            }
             // Somebody has taken the attempt away meanwhile: nothing is left to be recorded of it.
             Err(late) if late.kind == Kind::LeaseLost || late.kind == Kind::HandoffCancelled => {
                 let item = item.because(Fate::LeaseLost, late.kind.word(), late.message.clone());
@@ -284,6 +292,14 @@ impl<'a> Spell<'a> {
             Err(other) => return Err(other),
         }
         Ok(Made::Failed(item, error))
+    }
+
+    /// What leads on from a handoff that has no attempt left: the queue does not have it again.
+    fn anew(&self, handoff: &HandoffId) -> Result<String> {
+        let state = self.opened.store.read()?.state;
+        let handoff: Handoff = get(&state, handoff)?;
+        let more = state.history(handoff.question()).opened + 1;
+        Ok(format!("nf show {} tells why; {}", handoff.id, ways::anew(&state, &handoff, Some(more))))
     }
 }
 
