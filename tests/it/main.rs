@@ -63,6 +63,7 @@ mod tidy;
 mod verify;
 mod work;
 mod work_agents;
+mod work_busy;
 mod work_children;
 mod work_far;
 mod workers;

@@ -92,17 +92,17 @@ impl<'a> Spell<'a> {
             if self.places[at].gone.is_some() || self.signalled.load(Ordering::Relaxed) {
                 continue;
             }
-            let won = match self.claim(at, handoff.as_ref())? {
+            let won = match self.claim(at, handoff.as_ref()) {
                 Ok(won) => won,
                 // Another worker may be what the job allows; the first reason is the one that is told.
                 Err(error) if matches!(error.kind, Kind::Pending | Kind::ExecutionUnavailable) => {
                     refused = refused.or(Some(error));
                     continue;
                 }
-                // Nothing is lost before a claim: whoever goes on may try again.
-                Err(error) if is_passing(&error) && piece.items.is_empty() => return Ok(Err(error)),
                 // The question was taken up or closed by somebody else between two workers.
                 Err(_) if !piece.items.is_empty() => break,
+                // Nothing is lost before a claim: whoever goes on may try again.
+                Err(error) if is_passing(&error) => return Ok(Err(error)),
                 Err(error) => return Err(error),
             };
             handoff = Some(won.claimed.handoff.clone());
@@ -167,28 +167,20 @@ impl<'a> Spell<'a> {
     }
 
     /// Claims by the same rule as `handoff claim`.
-    fn claim(&self, at: usize, handoff: Option<&HandoffId>) -> Result<std::result::Result<Won, Error>> {
+    fn claim(&self, at: usize, handoff: Option<&HandoffId>) -> Result<Won> {
         let secret = RefCell::new(Secret::default());
         let wanted = self.wanted(at, handoff.map(|id| id.as_str()))?;
         let answer = self.opened.transact(
             &self.request("claim", wanted.worker.as_str()),
             |_| Ok(Gathered::of(())),
             |turn, ()| kept(wanted.decide(&self.opened, turn)?, &secret),
-        );
-        let answer = match answer {
-            Ok(answer) => answer,
-            Err(error) if error.kind == Kind::ExecutionUnavailable => return Ok(Err(error)),
-            Err(error) => return Err(error),
-        };
+        )?;
         let lease = answer.events.iter().find_map(|event| match event {
             Event::HandoffClaimed { attempt } => Some(attempt.lease.ttl_ms),
             _ => None,
         });
-        Ok(answer.outcome.map(|claimed| Won {
-            claimed,
-            secret: secret.into_inner(),
-            ttl_ms: lease.unwrap_or_default(),
-        }))
+        let claimed = answer.outcome?;
+        Ok(Won { claimed, secret: secret.into_inner(), ttl_ms: lease.unwrap_or_default() })
     }
 
     fn request(&self, what: &str, worker: &str) -> Request {
