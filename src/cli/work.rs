@@ -31,8 +31,8 @@ mod spell;
 mod worker;
 
 pub use far::WorkedFar;
-pub use report::WorkReport;
 use patience::is_passing;
+pub use report::WorkReport;
 use spell::{Place, Spell};
 use worker::{Way, Worker};
 

@@ -102,7 +102,8 @@ fn an_answer_waits_for_a_store_that_is_busy() {
 
 #[test]
 fn an_answer_that_no_store_took_in_time_is_not_asked_for_again_and_again() {
-    let text = "read_packet; echo ran >> \"$0.ran\"; while ! [ -e \"$0.go\" ]; do sleep 0.05; done; answer reject";
+    let text =
+        "read_packet; echo ran >> \"$0.ran\"; while ! [ -e \"$0.go\" ]; do sleep 0.05; done; answer reject";
     let (project, handoff) = with_program(text);
     let more = ["--loop", "--json", "--ttl", "1s", "--lock-timeout", "100ms"];
     let mut work = project.command(&line(&more));

@@ -128,6 +128,7 @@ fn what_ended_while_nobody_looked_has_given_its_answer_in_time() {
     assert_eq!(pipes.output, b"done\n");
     assert!(child.wait().unwrap().success());
     // What others print for ever into its pipes is not waited for either.
-    let ended = sh("setsid sh -c 'while echo y; do sleep 0.05; done' & sleep 0.2; echo done", b"", self::limits());
+    let ended =
+        sh("setsid sh -c 'while echo y; do sleep 0.05; done' & sleep 0.2; echo done", b"", self::limits());
     assert_eq!(ended.end, End::Exit(0));
 }

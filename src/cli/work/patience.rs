@@ -30,8 +30,7 @@ pub fn patient<T>(
 ) -> Result<T> {
     let (begun, mut told) = (Instant::now(), ctx.global.json || ctx.global.quiet);
     loop {
-        let is_last =
-            signalled.load(Ordering::Relaxed) || begun.elapsed() >= Duration::from_millis(ttl_ms);
+        let is_last = signalled.load(Ordering::Relaxed) || begun.elapsed() >= Duration::from_millis(ttl_ms);
         match act() {
             Err(error) if is_passing(&error) && !is_last => {
                 if !std::mem::replace(&mut told, true) {
