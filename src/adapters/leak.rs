@@ -6,7 +6,8 @@ use super::child::failure;
 /// A key that is shorter stands in any text by chance.
 const SHORTEST: usize = 8;
 
-/// Takes the key out of what a worker sent back, whichever way it was asked: an answer that repeats it is none.
+/// Takes the key out of what a worker sent back, whichever way it was asked: an answer that repeats it is
+/// none.
 pub fn keep_out(key: &str, outcome: &mut Outcome) {
     let key = key.trim();
     if key.len() < SHORTEST {

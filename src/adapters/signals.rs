@@ -45,8 +45,8 @@ pub struct Orphans {
 }
 
 impl Orphans {
-    /// From now on what a child leaves behind becomes this process's own child, so that it can be found. To be
-    /// called before the first child is started.
+    /// From now on what a child leaves behind becomes this process's own child, so that it can be found. To
+    /// be called before the first child is started.
     pub fn adopt() -> Self {
         let before = children();
         // Where the system refuses, process groups are all that is ended.

@@ -1,5 +1,5 @@
-//! The flags that every command takes. Says what they are called and what they default to; what they do is the
-//! context's affair.
+//! The flags that every command takes. Says what they are called and what they default to; what they do is
+//! the context's affair.
 
 use std::path::PathBuf;
 use std::str::FromStr;

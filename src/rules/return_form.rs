@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::freeze::FrozenJob;
 use crate::model::id::{HandoffId, Id};
 
-/// The schema of the whole answer to a packet: what the answer must repeat is fixed in it, so that no model has
-/// to copy it. The nonce is so only where it is given: a schema may stand where others read it.
+/// The schema of the whole answer to a packet: what the answer must repeat is fixed in it, so that no model
+/// has to copy it. The nonce is so only where it is given: a schema may stand where others read it.
 pub fn schema(job: &FrozenJob, handoff: &HandoffId, nonce: Option<&str>) -> Value {
     let text = json!({"type": "string"});
     let fixed = |word: Option<&str>| match word {

@@ -146,8 +146,8 @@ pub(super) fn make(store: &Store) -> Option<Index> {
     // bytes are taken now.
     let locks = folder.create_fresh(LOCKS, folder.access.file()).ok()?;
     files::write_at(&locks, &[0; LOCKS_SIZE], 0, &folder.member(LOCKS)).ok()?;
-    // Closed before LMDB opens it: a process that closes any descriptor of a file gives up all its record locks
-    // of it, and by those LMDB knows who reads.
+    // Closed before LMDB opens it: a process that closes any descriptor of a file gives up all its record
+    // locks of it, and by those LMDB knows who reads.
     drop(locks);
     let env = open_env(folder.path()).ok()?;
     let mut txn = env.write_txn().ok()?;

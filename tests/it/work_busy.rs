@@ -1,6 +1,6 @@
-//! `work` beside what goes on around it: a store that is busy, full or put back from a copy, children that were
-//! there before, and keys that a program prints. No answer is lost to it, and nothing is kept or ended that is
-//! not `work`'s own.
+//! `work` beside what goes on around it: a store that is busy, full or put back from a copy, children that
+//! were there before, and keys that a program prints. No answer is lost to it, and nothing is kept or ended
+//! that is not `work`'s own.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};

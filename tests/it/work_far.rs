@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::carry::exported;
 use crate::expect::{done, names, refused, shown};
 use crate::faults::tools::assert_sound;
-use crate::handoffs::queued;
+use crate::handoffs::{CLASS, queued};
 use crate::harness::Project;
 use crate::work::{program, project, provenance};
 
@@ -84,7 +84,7 @@ fn where_nothing_can_be_written_nobody_is_asked_and_nothing_is_recorded() {
     home.nf(&["handoff", "release", &handoff, "--revoke"]).expect(0);
     let before = home.log();
     for command in [
-        &["handoff", "claim", "--class", "semantic_reviewer", "--worker", "w", "--out", "none/packet.txt"][..],
+        &["handoff", "claim", "--class", CLASS, "--worker", "w", "--out", "none/packet.txt"][..],
         &["export", &handoff, "--worker", "w", "--out", "none/export.json"],
         &["packet", &handoff, "--out", "none/packet.txt"],
     ] {

@@ -2,7 +2,7 @@
 //! another process holds, or a disk that is full, is so for a while only. Decides nothing about the answer.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::waited;
 use crate::cli::ctx::Context;
@@ -28,9 +28,11 @@ pub fn patient<T>(
     signalled: &AtomicBool,
     mut act: impl FnMut() -> Result<T>,
 ) -> Result<T> {
-    let (begun, mut told) = (Instant::now(), ctx.global.json || ctx.global.quiet);
+    // The machine's own clock, which goes on also where a testing store's stands still.
+    let boottime = || (ctx.source.moment)().boottime_ms;
+    let (until, mut told) = (boottime().saturating_add(ttl_ms), ctx.global.json || ctx.global.quiet);
     loop {
-        let is_last = signalled.load(Ordering::Relaxed) || begun.elapsed() >= Duration::from_millis(ttl_ms);
+        let is_last = signalled.load(Ordering::Relaxed) || boottime() >= until;
         match act() {
             Err(error) if is_passing(&error) && !is_last => {
                 if !std::mem::replace(&mut told, true) {

@@ -273,7 +273,8 @@ impl<'a> Spell<'a> {
             Ok(held) => {
                 item.ready_at = held.ready_at;
                 if held.handoff_state == HandoffState::Exhausted {
-                    error = error.fix(self.anew(&held.handoff)?);
+                    let mend = if fate == Fate::ExecutionUnavailable { "mend that; " } else { "" };
+                    error = error.fix(format!("{mend}{}", self.anew(&held.handoff)?));
                 }
             }
             // Somebody has taken the attempt away meanwhile: nothing is left to be recorded of it.

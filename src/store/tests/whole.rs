@@ -80,9 +80,9 @@ fn what_was_removed_meanwhile_or_is_older_than_what_counts_does_not_come_to_coun
     is_whole(&home);
 }
 
-/// LMDB tells by record locks of its file whether anybody else is there. A process that closes any descriptor of
-/// that file loses them all; whoever opens it next would then take the places of all readers away, and what they
-/// look up could seem absent.
+/// LMDB tells by record locks of its file whether anybody else is there. A process that closes any descriptor
+/// of that file loses them all; whoever opens it next would then take the places of all readers away, and
+/// what they look up could seem absent.
 #[test]
 fn who_makes_an_index_piece_by_piece_or_at_one_go_keeps_its_locks() {
     use std::os::unix::fs::MetadataExt;
