@@ -218,7 +218,7 @@ impl<'a> Pipes<'a> {
     /// ended.
     fn attend(&mut self, run: &Run<'_>, child: &Child) -> Option<End> {
         let begun = Instant::now();
-        let mut last = begun;
+        let (mut last, mut ended) = (begun, None);
         loop {
             // Looked at before reading: what a child that is gone has printed is in the pipe by then.
             let gone = has_ended(child);
@@ -234,11 +234,17 @@ impl<'a> Pipes<'a> {
             if self.came > run.limits.bytes {
                 return Some(End::TooMuch);
             }
-            if gone && !came {
-                return None;
+            if gone {
+                // It has ended by itself, in time or while nobody could look since this program was stopped
+                // itself. What others go on printing into its pipes is not waited for.
+                let ended = *ended.get_or_insert(now);
+                if !came || now.duration_since(ended) >= GRACE {
+                    return None;
+                }
+                continue;
             }
             let end = [
-                (run.stop.load(Ordering::Relaxed) && !gone, End::Stopped),
+                (run.stop.load(Ordering::Relaxed), End::Stopped),
                 (now.duration_since(begun) >= run.limits.wall, End::Wall),
                 (now.duration_since(last) >= run.limits.idle, End::Idle),
             ];

@@ -9,6 +9,7 @@ pub mod codex;
 pub mod command;
 pub mod flags;
 pub mod http;
+pub mod leak;
 pub mod place;
 pub mod probe;
 pub mod process;

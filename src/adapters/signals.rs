@@ -34,39 +34,55 @@ fn is_ignored(signal: i32) -> bool {
     mask & (1 << (signal - 1)) != 0
 }
 
-/// From now on what a child leaves behind becomes this process's own child, so that it can be found.
-pub fn adopt_orphans() {
-    // Where the system refuses, process groups are all that is ended.
-    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+/// A process: its number, and when it began, since numbers are given again.
+type Known = (Pid, u64);
+
+/// What children leave behind, which becomes this process's own child.
+pub struct Orphans {
+    /// Those that were there before any was started from here: whoever became this program by `exec`, as the
+    /// first process of a container does, may have children that are no business of it.
+    before: Vec<Known>,
 }
 
-/// Ends every child of this process, and theirs. To be called only while none is wanted: what is ended is
-/// told by its parent alone.
-pub fn end_orphans() {
-    for _ in 0..LOOKS.0 {
-        let orphans = children();
-        for orphan in &orphans {
-            let _ = rustix::process::kill_process(*orphan, Signal::KILL);
+impl Orphans {
+    /// From now on what a child leaves behind becomes this process's own child, so that it can be found. To
+    /// be called before the first child is started.
+    pub fn adopt() -> Self {
+        let before = children();
+        // Where the system refuses, process groups are all that is ended.
+        let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+        Self { before }
+    }
+
+    /// Ends every child that was started since, and theirs. To be called only while none is wanted: what is
+    /// ended is told by its parent alone.
+    pub fn end(&self) {
+        for _ in 0..LOOKS.0 {
+            let orphans: Vec<Known> =
+                children().into_iter().filter(|child| !self.before.contains(child)).collect();
+            for (orphan, _) in &orphans {
+                let _ = rustix::process::kill_process(*orphan, Signal::KILL);
+            }
+            while let Ok(Some(_)) = rustix::process::wait(WaitOptions::NOHANG) {}
+            if orphans.is_empty() {
+                return;
+            }
+            std::thread::sleep(LOOKS.1);
         }
-        while let Ok(Some(_)) = rustix::process::wait(WaitOptions::NOHANG) {}
-        if orphans.is_empty() {
-            return;
-        }
-        std::thread::sleep(LOOKS.1);
     }
 }
 
 /// The children of this process, as the system lists them.
-fn children() -> Vec<Pid> {
+fn children() -> Vec<Known> {
     let own = rustix::process::getpid().as_raw_nonzero().get().to_string();
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let is_own = |stat: &str| {
-        // The name of a process may hold spaces and brackets; what comes after the last one is numbers.
-        let parent = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1).map(str::to_owned));
-        parent.as_ref() == Some(&own)
-    };
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let found = pids
-        .filter(|pid| std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| is_own(&stat)));
-    found.filter_map(Pid::from_raw).collect()
+    let known = |pid: i32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name of a process may hold spaces and brackets; what comes after the last one is numbers.
+        let facts: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
+        let is_own = facts.get(1).is_some_and(|parent| *parent == own);
+        Some((Pid::from_raw(pid)?, facts.get(19)?.parse().ok()?)).filter(|_| is_own)
+    };
+    pids.filter_map(known).collect()
 }

@@ -188,11 +188,13 @@ pub fn free_for_packet(path: &Path) -> Result<()> {
     free_for(path, "packet", &PACKET_MARKS)
 }
 
-/// Refuses to write a file of one kind over anything else: what it begins with says what it is.
+/// Refuses to write a file of one kind over anything else: what it begins with says what it is. Refuses too a
+/// place where nothing can be written: what is to stand there is made at a cost that must not be lost.
 ///
 /// # Errors
-/// `usage`.
+/// `usage`, `io`.
 pub fn free_for(path: &Path, what: &str, marks: &[&str]) -> Result<()> {
+    can_be_written(path)?;
     let Ok(file) = File::open(path) else { return Ok(()) };
     if !file.metadata().is_ok_and(|meta| meta.is_file()) {
         return Ok(());
@@ -208,6 +210,21 @@ pub fn free_for(path: &Path, what: &str, marks: &[&str]) -> Result<()> {
     }
     Err(Error::new(Kind::Usage, format!("{} is there and is no {what}; nothing was written", path.display()))
         .fix("give --out another name"))
+}
+
+/// Looks whether a file can be made or written there, as far as that is known before.
+fn can_be_written(path: &Path) -> Result<()> {
+    use rustix::fs::{Access, access};
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let looked = match std::fs::metadata(path) {
+        Ok(meta) if meta.is_dir() => Err(rustix::io::Errno::ISDIR),
+        Ok(_) => access(path, Access::WRITE_OK),
+        Err(_) => access(folder, Access::WRITE_OK | Access::EXEC_OK),
+    };
+    looked.map_err(|errno| {
+        Error::io(format!("writing {}", path.display()), &errno.into())
+            .fix("make its folder, or give --out another name; nothing was done")
+    })
 }
 
 /// Writes a packet to a file of the user's. It holds a nonce: only its owner may read it.

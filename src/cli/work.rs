@@ -4,6 +4,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use clap::Args;
 
 use crate::adapters::agent::Agent;
 use crate::adapters::ask::Limits;
-use crate::adapters::signals;
+use crate::adapters::signals::{self, Orphans};
 use crate::cli::ctx::Context;
 use crate::cli::output::{Done, say, visible};
 use crate::cli::workers::settings;
@@ -24,11 +25,13 @@ use crate::store::Gathered;
 
 mod far;
 mod lease;
+mod patience;
 mod report;
 mod spell;
 mod worker;
 
 pub use far::WorkedFar;
+use patience::is_passing;
 pub use report::WorkReport;
 use spell::{Place, Spell};
 use worker::{Way, Worker};
@@ -282,11 +285,12 @@ impl Work {
     }
 
     fn spell(&self, ctx: &Context, places: Vec<Place<'_>>) -> Result<Done> {
-        let opened = ctx.open()?;
+        let opened = Rc::new(ctx.open()?);
         let signalled =
             signals::stop_flag().map_err(|error| Error::io("registering the signal handlers", &error))?;
-        signals::adopt_orphans();
-        let mut spell = Spell { ctx, opened: &opened, work: self, places, signalled: &signalled };
+        let orphans = Orphans::adopt();
+        let signalled = &*signalled;
+        let mut spell = Spell { ctx, opened, work: self, places, signalled, orphans };
         if ctx.global.dry_run {
             return self.dry(&spell);
         }
@@ -303,7 +307,7 @@ impl Work {
         let answer = spell.opened.transact(
             &request,
             |_| Ok(Gathered::of(())),
-            |turn, ()| Ok(wanted.decide(spell.opened, turn)?.0),
+            |turn, ()| Ok(wanted.decide(&spell.opened, turn)?.0),
         )?;
         Done::written(answer, |_| WorkReport::default())
     }
@@ -314,7 +318,7 @@ impl Work {
         let (mut report, mut last, mut record) = (WorkReport::default(), None, None);
         let mut pause = PAUSES.0;
         while !spell.signalled.load(Ordering::Relaxed) {
-            match spell.piece()? {
+            match spell.piece().map_err(|error| error.with("items", &report.items))? {
                 Ok(piece) => {
                     pause = PAUSES.0;
                     for item in piece.items {
@@ -326,10 +330,15 @@ impl Work {
                     last = piece.error;
                     record = piece.record.or(record);
                 }
+                // What is left is not known: this is no end of a queue.
+                Err(passing) if !self.endless && is_passing(&passing) => {
+                    return Err(passing.with("items", &report.items));
+                }
                 Err(nothing) if !self.endless => {
                     last = last.or(Some(nothing));
                     break;
                 }
+                // Who waits for work waits for a store that is busy or full too.
                 Err(_) => {
                     waited(pause, spell.signalled);
                     pause = (pause * 2).min(PAUSES.1);
@@ -338,6 +347,8 @@ impl Work {
             if !spell.is_manned() {
                 return Err(spell.nobody().with("items", &report.items));
             }
+            // What stands in the store's place now is the store: it may have been put back from a copy.
+            spell.opened = Rc::new(spell.ctx.open().map_err(|error| error.with("items", &report.items))?);
         }
         report.stopped = spell.signalled.load(Ordering::Relaxed);
         match last.filter(|_| report.answered == 0 && !(self.endless && report.stopped)) {

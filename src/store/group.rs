@@ -52,6 +52,11 @@ impl Store {
         })
     }
 
+    /// Whether a group holds the lock, so that something waits for [`Store::commit`].
+    pub fn is_holding(&self) -> bool {
+        self.group.lock().is_ok_and(|held| held.is_some())
+    }
+
     /// What a transaction begins with: what its group holds, else the fold up to head.
     pub(super) fn begin_work(&self, build: bool) -> Result<Work> {
         let mut warnings = Vec::new();

@@ -65,6 +65,7 @@ mod tidy;
 mod verify;
 mod work;
 mod work_agents;
+mod work_busy;
 mod work_children;
 #[cfg(feature = "http")]
 mod work_endpoints;

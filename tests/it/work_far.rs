@@ -4,9 +4,9 @@
 use serde_json::json;
 
 use crate::carry::exported;
-use crate::expect::{done, names, shown};
+use crate::expect::{done, names, refused, shown};
 use crate::faults::tools::assert_sound;
-use crate::handoffs::queued;
+use crate::handoffs::{CLASS, queued};
 use crate::harness::Project;
 use crate::work::{program, project, provenance};
 
@@ -69,4 +69,26 @@ fn what_is_no_answer_writes_nothing_and_has_its_class() {
     let (_home, far, _) = exported_to("exit 0");
     let absent = ["work", "--from", "export.json", "--out", "result.json", "--", "./no-such.sh"];
     far.nf(&absent).expect(6);
+}
+
+#[test]
+fn where_nothing_can_be_written_nobody_is_asked_and_nothing_is_recorded() {
+    let (home, far, handoff) = exported_to("read_packet; touch \"$0.ran\"; answer accept");
+    std::fs::create_dir(far.at("folder")).expect("a folder");
+    for out in ["none/result.json", "folder"] {
+        let to = ["work", "--from", "export.json", "--out", out, "--", "./answer.sh"];
+        let told = far.nf(&to).expect(1).stderr;
+        assert!(told.contains("make its folder") && told.contains("nothing was done"), "{told}");
+        assert!(!far.at("answer.sh.ran").exists(), "{out}");
+    }
+    home.nf(&["handoff", "release", &handoff, "--revoke"]).expect(0);
+    let before = home.log();
+    for command in [
+        &["handoff", "claim", "--class", CLASS, "--worker", "w", "--out", "none/packet.txt"][..],
+        &["export", &handoff, "--worker", "w", "--out", "none/export.json"],
+        &["packet", &handoff, "--out", "none/packet.txt"],
+    ] {
+        refused(&home, command, 1, "io");
+        assert!(before == home.log(), "{command:?}");
+    }
 }

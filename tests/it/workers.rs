@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::expect::{done, names, recorded, records, refused, shown, silent};
+use crate::expect::{done, names, recorded, refused, shown, silent};
 use crate::harness::{JOB, Project};
 use crate::routes::{families, obstacles};
 
@@ -208,7 +208,7 @@ fn an_endpoint_is_probed_for_its_models_and_a_key_is_kept_nowhere() {
     let log = String::from_utf8_lossy(&project.log()).into_owned();
     assert!(!log.contains(KEY) && !log.contains("ghp_"), "{log}");
     assert!(!project.nf(&["capability", "probe", "here"]).stderr.contains(KEY));
-    assert!(records(&project).len() > 3);
+    assert!(crate::expect::records(&project).len() > 3);
 }
 
 /// One worker for each family that needs evidence, in settings and by declaration.

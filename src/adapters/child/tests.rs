@@ -109,3 +109,26 @@ fn one_that_is_wanted_no_longer_is_ended_and_one_that_is_not_there_never_began()
         assert!(ended.invocation.is_none());
     }
 }
+
+#[test]
+fn what_ended_while_nobody_looked_has_given_its_answer_in_time() {
+    // Whoever stops this program and lets it go on later finds the child gone and its time over.
+    let house = house();
+    let room = house.room().unwrap();
+    let (stop, nothing) = (AtomicBool::new(false), Duration::ZERO);
+    let command: Vec<OsString> = ["/bin/echo", "done"].map(OsString::from).into();
+    let limits = Limits { wall: nothing, idle: nothing, ..limits() };
+    let run = Run { command: &command, room: &room, input: b"", limits, stop: &stop, house: &house };
+    let mut child = spawn(&run).unwrap();
+    let mut pipes = Pipes::of(&mut child, run.input);
+    while !has_ended(&child) {
+        std::thread::sleep(PAUSE);
+    }
+    assert_eq!(pipes.attend(&run, &child), None);
+    assert_eq!(pipes.output, b"done\n");
+    assert!(child.wait().unwrap().success());
+    // What others print for ever into its pipes is not waited for either.
+    let ended =
+        sh("setsid sh -c 'while echo y; do sleep 0.05; done' & sleep 0.2; echo done", b"", self::limits());
+    assert_eq!(ended.end, End::Exit(0));
+}

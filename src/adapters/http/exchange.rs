@@ -10,12 +10,11 @@ use super::call::{Call, Response, make};
 use super::dialect::{self, ANTHROPIC_VERSION, named};
 use super::{Dialect, Endpoint, Reached, status, witness};
 use crate::adapters::ask::{Ask, Failure, Limits, Outcome};
+use crate::adapters::leak::keep_out;
 use crate::model::witness::Witness;
 
 /// Bytes of a list of models that are read.
 const MAX_LIST: u64 = 4 * 1024 * 1024;
-/// A key that is shorter stands in any text by chance.
-const SHORTEST_KEY: usize = 8;
 
 /// Puts one packet to an endpoint, once, and gives the bytes of its answer or why there are none. The key
 /// goes into one header of one request and nowhere else.
@@ -24,7 +23,7 @@ pub fn ask(endpoint: &Endpoint, key: Option<&str>, ask: &Ask<'_>) -> Outcome {
     let key = key.map(str::trim).filter(|key| !key.is_empty());
     let answer = put(endpoint, key, ask, &mut witness);
     let mut outcome = Outcome { answer, witness };
-    if let Some(key) = key.filter(|key| key.len() >= SHORTEST_KEY) {
+    if let Some(key) = key {
         keep_out(key, &mut outcome);
     }
     outcome
@@ -93,21 +92,6 @@ fn prepare(
 
 fn header(response: &Response, name: &str) -> Option<String> {
     named(response.headers.get(name).and_then(|value| value.to_str().ok()).map(Value::from).as_ref())
-}
-
-/// Takes the key out of all that a stranger sent back: what is kept must not hold it.
-fn keep_out(key: &str, outcome: &mut Outcome) {
-    let witness = &mut outcome.witness;
-    for text in [&mut witness.model_served, &mut witness.request_id] {
-        if text.as_ref().is_some_and(|text| text.contains(key)) {
-            *text = None;
-        }
-    }
-    let leaks = |answer: &Vec<u8>| answer.windows(key.len()).any(|part| part == key.as_bytes());
-    if outcome.answer.as_ref().is_ok_and(leaks) {
-        let detail = "the answer repeats the key; nothing of it was kept".to_owned();
-        outcome.answer = Err(Failure::failed("leaked_key", detail, false));
-    }
 }
 
 /// Asks an endpoint for the models that it has: whether it is there and takes the key. No model answers.

@@ -106,9 +106,11 @@ impl Runner {
         self.run(line, None, patience_ms, true)
     }
 
-    /// Whether the group has met rows that nothing bears out: it ends, and the next one reads anew.
-    pub fn is_doubted(&self) -> bool {
-        self.group.as_ref().is_some_and(|group| group.doubt.check().is_err())
+    /// Whether the group is over: it has met rows that nothing bears out, so that the next one reads anew, or
+    /// it does not hold the lock. Then no answer waits for it, and the next call waits as long as it says
+    /// itself.
+    pub fn is_over(&self) -> bool {
+        self.group.as_ref().is_none_or(|group| group.doubt.check().is_err() || !group.store.is_holding())
     }
 
     /// Makes durable what the calls since the last time have written; on failure none of them is to be

@@ -1,8 +1,10 @@
 //! Requests that were read and are not answered: how many there may be at once, which answers belong together
 //! in a batch, and whether all is said. Reads and writes nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::model::hash::Hash;
 
 /// Requests that may be open at once; more are read when some are answered.
 const MOST: usize = 256;
@@ -19,6 +21,9 @@ pub struct Flow {
 #[derive(Default)]
 struct State {
     open: BTreeMap<String, Open>,
+    /// Hashes of the ids of all that were cancelled: the answer to one may still come, and would be taken for
+    /// that of another request of its id.
+    cancelled: BTreeSet<Hash>,
     /// Answered, and not yet written.
     unwritten: usize,
     /// Bytes of all that are open or unwritten.
@@ -59,7 +64,7 @@ struct Batch {
 pub enum Admitted {
     /// It is open now.
     Yes,
-    /// One with the same id is open already.
+    /// One with the same id is open already, or was cancelled.
     Twice,
     /// Nobody reads answers any more.
     Closed,
@@ -83,7 +88,7 @@ impl Flow {
         if state.closed {
             return Admitted::Closed;
         }
-        if state.open.contains_key(id) {
+        if state.open.contains_key(id) || state.cancelled.contains(&Hash::of(id.as_bytes())) {
             return Admitted::Twice;
         }
         state.bytes += bytes;
@@ -125,6 +130,7 @@ impl Flow {
     pub fn forget(&self, id: &str) -> Option<String> {
         let mut state = self.state();
         let open = state.open.remove(id)?;
+        state.cancelled.insert(Hash::of(id.as_bytes()));
         state.bytes -= open.bytes;
         self.changed.notify_all();
         state.arrived(open.batch?, None)
@@ -186,6 +192,7 @@ mod tests {
         assert_eq!(answer(None, batch, "refused"), None);
         assert_eq!(flow.forget("c"), None);
         assert_eq!(answer(Some("a"), None, "A").as_deref(), Some("[B,refused,A]"));
+        assert_eq!(flow.admit("c", 1, None), Admitted::Twice, "the answer to the first may still come");
         assert_eq!(flow.forget("c"), None);
         flow.wait_idle();
     }

@@ -187,7 +187,7 @@ impl Reader {
                 Admitted::Yes => message,
                 Admitted::Closed => return false,
                 Admitted::Twice => {
-                    let message = "Invalid request: a request with this id is open";
+                    let message = "Invalid request: a request with this id is open, or was cancelled";
                     return self.refuse(
                         None,
                         ErrorData::new(ErrorCode::INVALID_REQUEST, message, None),

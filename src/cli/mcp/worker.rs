@@ -173,7 +173,7 @@ fn one(runner: &mut Runner, held: &mut Held, job: Job) {
     held.documents.push(runner.write(job.line, patience));
     held.answers.push(job.answer);
     let since = *held.since.get_or_insert_with(Instant::now);
-    if since.elapsed() > HOLD || runner.is_doubted() {
+    if since.elapsed() > HOLD || runner.is_over() {
         held.settle(runner);
     }
 }

@@ -8,7 +8,7 @@ use super::Work;
 use super::report::no_answer;
 use super::spell::{Place, told_to_end};
 use crate::adapters::ask::Ask;
-use crate::adapters::signals;
+use crate::adapters::signals::{self, Orphans};
 use crate::cli::carry::far::{FarReply, Reading};
 use crate::cli::ctx::Context;
 use crate::cli::output::{Done, Report};
@@ -46,7 +46,7 @@ pub fn work(ctx: &Context, work: &Work, from: &Path, places: &[Place<'_>]) -> Re
     let reading = Reading::open(ctx, from, work.out.as_deref())?;
     let signalled =
         signals::stop_flag().map_err(|error| Error::io("registering the signal handlers", &error))?;
-    signals::adopt_orphans();
+    let orphans = Orphans::adopt();
     let mut last = None;
     for Place { ready, .. } in places {
         let Export { job, handoff, nonce, .. } = &reading.export;
@@ -61,7 +61,7 @@ pub fn work(ctx: &Context, work: &Work, from: &Path, places: &[Place<'_>]) -> Re
         };
         // The keeper ends a child with the thread that started it: this one.
         let outcome = ready.ask(&ask);
-        signals::end_orphans();
+        orphans.end();
         match outcome.answer {
             Ok(bytes) => {
                 return Ok(Done::of(&WorkedFar(reading.taken(ctx, &bytes, Some(outcome.witness))?)));

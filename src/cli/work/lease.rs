@@ -19,6 +19,7 @@ use crate::model::witness::Witness;
 use crate::rules::holding::{Held, renew};
 use crate::store::{Answer, Gathered, Request};
 
+use super::patience::patient;
 use super::worker::Ready;
 
 /// How often signals are looked at while a worker runs.
@@ -36,6 +37,8 @@ pub struct Holding<'a> {
     pub nonce: Hash,
     /// How long its lease lasts, in milliseconds.
     pub ttl_ms: u64,
+    /// Set by a signal: end.
+    pub signalled: &'a AtomicBool,
 }
 
 impl Holding<'_> {
@@ -69,9 +72,21 @@ impl Holding<'_> {
         )
     }
 
+    /// The last act of the holder, which is kept until the store can take it.
+    ///
+    /// # Errors
+    /// As [`Holding::act`].
+    pub fn last(
+        &self,
+        what: &str,
+        decide: impl Fn(&Turn<'_>, &Attempt, &Handoff) -> Result<Decision<Held>>,
+    ) -> Result<Answer<Held>> {
+        patient(self.ctx, self.ttl_ms, self.signalled, || self.act(what, &decide))
+    }
+
     /// Asks a worker and keeps the lease meanwhile. Beside the outcome, why the attempt is no longer this
     /// one's.
-    pub fn ask(&self, ready: &Ready<'_>, ask: &Ask<'_>, signalled: &AtomicBool) -> (Outcome, Option<Error>) {
+    pub fn ask(&self, ready: &Ready<'_>, ask: &Ask<'_>) -> (Outcome, Option<Error>) {
         let stop = AtomicBool::new(false);
         let own = Ask { stop: &stop, ..*ask };
         let (sender, receiver) = channel();
@@ -86,7 +101,7 @@ impl Holding<'_> {
                     Err(RecvTimeoutError::Timeout) => {}
                     Err(RecvTimeoutError::Disconnected) => return broken(),
                 }
-                if signalled.load(Ordering::Relaxed) {
+                if self.signalled.load(Ordering::Relaxed) {
                     stop.store(true, Ordering::Relaxed);
                 }
                 if lost.is_none() && !stop.load(Ordering::Relaxed) && self.boottime() >= due {

@@ -3,29 +3,32 @@
 //! verdict and a refused answer never do (semantic-execution contract, 09 and 10).
 
 use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 
 use super::Work;
 use super::lease::Holding;
+use super::patience::{is_passing, patient};
 use super::report::{Fate, Item, no_answer};
 use super::worker::Ready;
 use crate::adapters::ask::{Ask, Failure};
-use crate::adapters::signals;
+use crate::adapters::signals::Orphans;
 use crate::cli::ctx::{Context, Opened, get};
 use crate::cli::handoff::claim::{Wanted, kept};
 use crate::cli::load;
 use crate::cli::reply::{Brought, Seen, bind, news};
 use crate::error::{Error, Kind, Result};
 use crate::model::event::Event;
-use crate::model::handoff::Handoff;
+use crate::model::handoff::{Handoff, HandoffState};
 use crate::model::hash::Hash;
 use crate::model::id::{HandoffId, Id, word};
+use crate::model::witness::Witness;
 use crate::rules::attempt::{Claimed, Secret};
 use crate::rules::capability::gone;
 use crate::rules::holding::{Failure as Reported, FailureClass, fail, release};
-use crate::rules::return_form;
+use crate::rules::{return_form, ways};
 use crate::store::{Answer, Gathered, Position, Request};
 
 /// A worker with whether it is still asked.
@@ -39,12 +42,15 @@ pub struct Place<'a> {
 /// All that pieces of work are done with.
 pub struct Spell<'a> {
     pub ctx: &'a Context,
-    pub opened: &'a Opened,
+    /// The store, as it was found for this piece of work.
+    pub opened: Rc<Opened>,
     pub work: &'a Work,
     /// The workers in the order in which they are asked.
     pub places: Vec<Place<'a>>,
     /// Set by a signal: end.
     pub signalled: &'a AtomicBool,
+    /// What workers leave behind.
+    pub orphans: Orphans,
 }
 
 /// What became of one piece of work.
@@ -86,7 +92,7 @@ impl<'a> Spell<'a> {
             if self.places[at].gone.is_some() || self.signalled.load(Ordering::Relaxed) {
                 continue;
             }
-            let won = match self.claim(at, handoff.as_ref())? {
+            let won = match self.claim(at, handoff.as_ref()) {
                 Ok(won) => won,
                 // Another worker may be what the job allows; the first reason is the one that is told.
                 Err(error) if matches!(error.kind, Kind::Pending | Kind::ExecutionUnavailable) => {
@@ -95,6 +101,8 @@ impl<'a> Spell<'a> {
                 }
                 // The question was taken up or closed by somebody else between two workers.
                 Err(_) if !piece.items.is_empty() => break,
+                // Nothing is lost before a claim: whoever goes on may try again.
+                Err(error) if is_passing(&error) => return Ok(Err(error)),
                 Err(error) => return Err(error),
             };
             handoff = Some(won.claimed.handoff.clone());
@@ -159,28 +167,20 @@ impl<'a> Spell<'a> {
     }
 
     /// Claims by the same rule as `handoff claim`.
-    fn claim(&self, at: usize, handoff: Option<&HandoffId>) -> Result<std::result::Result<Won, Error>> {
+    fn claim(&self, at: usize, handoff: Option<&HandoffId>) -> Result<Won> {
         let secret = RefCell::new(Secret::default());
         let wanted = self.wanted(at, handoff.map(|id| id.as_str()))?;
         let answer = self.opened.transact(
             &self.request("claim", wanted.worker.as_str()),
             |_| Ok(Gathered::of(())),
-            |turn, ()| kept(wanted.decide(self.opened, turn)?, &secret),
-        );
-        let answer = match answer {
-            Ok(answer) => answer,
-            Err(error) if error.kind == Kind::ExecutionUnavailable => return Ok(Err(error)),
-            Err(error) => return Err(error),
-        };
+            |turn, ()| kept(wanted.decide(&self.opened, turn)?, &secret),
+        )?;
         let lease = answer.events.iter().find_map(|event| match event {
             Event::HandoffClaimed { attempt } => Some(attempt.lease.ttl_ms),
             _ => None,
         });
-        Ok(answer.outcome.map(|claimed| Won {
-            claimed,
-            secret: secret.into_inner(),
-            ttl_ms: lease.unwrap_or_default(),
-        }))
+        let claimed = answer.outcome?;
+        Ok(Won { claimed, secret: secret.into_inner(), ttl_ms: lease.unwrap_or_default() })
     }
 
     fn request(&self, what: &str, worker: &str) -> Request {
@@ -194,9 +194,11 @@ impl<'a> Spell<'a> {
 
     /// Asks a worker the claimed question, and records what comes of it.
     fn made(&mut self, at: usize, won: &Won) -> Result<Made> {
+        let (ctx, opened, signalled) = (self.ctx, self.opened.clone(), self.signalled);
         let holding = Holding {
-            ctx: self.ctx,
-            opened: self.opened,
+            ctx,
+            opened: &opened,
+            signalled,
             attempt: won.claimed.attempt.clone(),
             nonce: Hash::of(won.secret.nonce.as_bytes()),
             ttl_ms: won.ttl_ms,
@@ -210,15 +212,14 @@ impl<'a> Spell<'a> {
             schema: schema.as_ref(),
             model: ready.worker.model.as_deref(),
             limits: self.work.limits(&ready.worker),
-            stop: self.signalled,
+            stop: signalled,
         };
-        let (outcome, lost) = holding.ask(ready, &ask, self.signalled);
-        signals::end_orphans();
+        let (outcome, lost) = holding.ask(ready, &ask);
+        self.orphans.end();
         let failure = match (outcome.answer, lost) {
             // What came before a signal, or before the attempt was lost, is an answer and not thrown away.
             (Ok(bytes), _) => {
-                let (attempt, nonce) = (&holding.attempt, holding.nonce);
-                return self.bound(&bytes, Seen { attempt, nonce, witness: &outcome.witness }, item);
+                return bound(&holding, &bytes, &outcome.witness, item);
             }
             (Err(_), Some(error)) => {
                 let item = item.because(Fate::LeaseLost, error.kind.word(), error.message.clone());
@@ -226,7 +227,7 @@ impl<'a> Spell<'a> {
             }
             (Err(failure), None) => failure,
         };
-        if self.signalled.load(Ordering::Relaxed) {
+        if signalled.load(Ordering::Relaxed) {
             return released(&holding, item);
         }
         self.failed(at, &holding, item, failure)
@@ -239,30 +240,6 @@ impl<'a> Spell<'a> {
         let job = load::job(&state, handoff.job.as_ref())?;
         let asked = load::asked(&self.opened.store, job.as_ref(), &handoff)?;
         Ok(Some(return_form::schema(&asked, &handoff.id, nonce)))
-    }
-
-    /// Binds an answer by the same rule as `handoff complete`.
-    fn bound(&self, bytes: &[u8], seen: Seen<'_>, item: Item) -> Result<Made> {
-        let brought = Brought {
-            command: "work",
-            bytes,
-            whole: (Hash::of(bytes), bytes.len() as u64),
-            file: None,
-            seen: Some(seen),
-        };
-        let Answer { outcome, position, .. } = bind(self.ctx, self.opened, &brought, false)?;
-        Ok(match outcome {
-            Ok(bound) => Made::Valid(item.bound(&bound), news(&bound), position),
-            Err(error) => {
-                let fate = match error.kind {
-                    Kind::ExecutionFailed => Fate::ExecutionFailed,
-                    Kind::LeaseLost | Kind::HandoffCancelled => Fate::LeaseLost,
-                    _ => Fate::Refused,
-                };
-                let why = error.cause.clone().unwrap_or_else(|| error.message.clone());
-                Made::Over(item.because(fate, error.kind.word(), why), error)
-            }
-        })
     }
 
     /// Records that a worker gave no answer. The question is free at once for the next one, else after a
@@ -278,21 +255,28 @@ impl<'a> Spell<'a> {
             retryable: failure.retryable || failure.unavailable || another,
             retry_after_ms: if another { Some(0) } else { asked },
         };
-        let answer = holding.act("fail", |turn, attempt, handoff| {
+        let answer = holding.last("fail", |turn, attempt, handoff| {
             let mut decision = fail(turn, attempt, handoff, &reported)?;
             if failure.unavailable {
                 decision.events.extend(gone(turn, &name, &failure.detail));
             }
             Ok(decision)
         });
-        let error = no_answer(&name, &failure).with("handoff", &item.handoff).with("attempt", &item.attempt);
+        let mut error =
+            no_answer(&name, &failure).with("handoff", &item.handoff).with("attempt", &item.attempt);
         let fate = if failure.unavailable { Fate::ExecutionUnavailable } else { Fate::ExecutionFailed };
         let mut item = item.because(fate, failure.reason, failure.detail.clone());
         if failure.unavailable {
             self.places[at].gone = Some(failure);
         }
         match answer.and_then(|answer| answer.outcome) {
-            Ok(held) => item.ready_at = held.ready_at,
+            Ok(held) => {
+                item.ready_at = held.ready_at;
+                if held.handoff_state == HandoffState::Exhausted {
+                    let mend = if fate == Fate::ExecutionUnavailable { "mend that; " } else { "" };
+                    error = error.fix(format!("{mend}{}", self.anew(&held.handoff)?));
+                }
+            }
             // Somebody has taken the attempt away meanwhile: nothing is left to be recorded of it.
             Err(late) if late.kind == Kind::LeaseLost || late.kind == Kind::HandoffCancelled => {
                 let item = item.because(Fate::LeaseLost, late.kind.word(), late.message.clone());
@@ -302,6 +286,40 @@ impl<'a> Spell<'a> {
         }
         Ok(Made::Failed(item, error))
     }
+
+    /// What leads on from a handoff that has no attempt left: the queue does not have it again.
+    fn anew(&self, handoff: &HandoffId) -> Result<String> {
+        let state = self.opened.store.read()?.state;
+        let handoff: Handoff = get(&state, handoff)?;
+        let more = state.history(handoff.question()).opened + 1;
+        Ok(format!("nf show {} tells why; {}", handoff.id, ways::anew(&state, &handoff, Some(more))))
+    }
+}
+
+/// Binds an answer by the same rule as `handoff complete`.
+fn bound(holding: &Holding<'_>, bytes: &[u8], witness: &Witness, item: Item) -> Result<Made> {
+    let Holding { ctx, opened, attempt, nonce, ttl_ms, signalled } = holding;
+    let brought = Brought {
+        command: "work",
+        bytes,
+        whole: (Hash::of(bytes), bytes.len() as u64),
+        file: None,
+        seen: Some(Seen { attempt, nonce: *nonce, witness }),
+    };
+    let Answer { outcome, position, .. } =
+        patient(ctx, *ttl_ms, signalled, || bind(ctx, opened, &brought, false))?;
+    Ok(match outcome {
+        Ok(bound) => Made::Valid(item.bound(&bound), news(&bound), position),
+        Err(error) => {
+            let fate = match error.kind {
+                Kind::ExecutionFailed => Fate::ExecutionFailed,
+                Kind::LeaseLost | Kind::HandoffCancelled => Fate::LeaseLost,
+                _ => Fate::Refused,
+            };
+            let why = error.cause.clone().unwrap_or_else(|| error.message.clone());
+            Made::Over(item.because(fate, error.kind.word(), why), error)
+        }
+    })
 }
 
 /// The error of what was not done because this program was told to end.
@@ -315,7 +333,7 @@ pub fn told_to_end(what: &str) -> Error {
 fn released(holding: &Holding<'_>, item: Item) -> Result<Made> {
     let detail = "the program was told to end; the work is queued again";
     let error = told_to_end(&format!("{} was given back unanswered", item.handoff));
-    match holding.act("release", release).and_then(|answer| answer.outcome) {
+    match holding.last("release", release).and_then(|answer| answer.outcome) {
         Ok(_) => Ok(Made::Over(item.because(Fate::Released, "stopped", detail), error)),
         Err(late) if late.kind == Kind::LeaseLost || late.kind == Kind::HandoffCancelled => {
             Ok(Made::Over(item.because(Fate::LeaseLost, late.kind.word(), late.message.clone()), late))

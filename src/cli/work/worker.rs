@@ -10,6 +10,7 @@ use crate::adapters::agent::{Agent, Tool};
 use crate::adapters::ask::{Ask, Failure, Outcome};
 use crate::adapters::child::unavailable;
 use crate::adapters::http::{self, Endpoint};
+use crate::adapters::leak::keep_out;
 use crate::adapters::room::{ALLOWED, House};
 use crate::adapters::{claude, codex, command, probe};
 use crate::cli::ctx::{Context, project_root};
@@ -196,7 +197,7 @@ impl Ready<'_> {
 
     /// Asks it once.
     pub fn ask(&self, ask: &Ask<'_>) -> Outcome {
-        match &self.found {
+        let mut outcome = match &self.found {
             Found::Command(words) => command::ask(words, &self.house, ask),
             Found::Claude(tool) => claude::ask(tool, &self.house, ask),
             Found::Codex(tool) => codex::ask(tool, &self.house, ask),
@@ -204,6 +205,11 @@ impl Ready<'_> {
                 let key = self.house.key.as_ref().map(|(_, value)| value.as_str());
                 http::ask(endpoint, key, ask)
             }
+        };
+        // A program has its key in a variable, and may print what it finds there.
+        if let Some((_, key)) = &self.house.key {
+            keep_out(key, &mut outcome);
         }
+        outcome
     }
 }

@@ -183,3 +183,23 @@ fn no_call_waits_for_the_lock_longer_than_a_call_may() {
     drop(lock);
     server.done("nf_run_step", &json!({"cursor": "y"}));
 }
+
+#[test]
+fn each_call_waits_for_the_lock_as_long_as_it_says_itself() {
+    let project = Project::new();
+    let mut server = Server::begin(&project, &[]);
+    let lock = std::fs::OpenOptions::new().write(true).open(project.at(".novelforge/lock")).expect("it");
+    fs2::FileExt::lock_exclusive(&lock).expect("held");
+    let start = |resource: &str, timeout: &str| {
+        let task = "review";
+        json!({"resource": resource, "task": task, "lock_timeout": timeout})
+    };
+    let short = server.ask_tool("nf_start", &start("novel/a", "100ms"));
+    let long = server.ask_tool("nf_start", &start("novel/b", "18s"));
+    // The refusal of the one does not wait for the other, which would wait for this lock.
+    let refused = document(&server.answer(short));
+    assert_eq!(refused["error"]["kind"], "busy", "{refused}");
+    fs2::FileExt::unlock(&lock).expect("free");
+    let done = document(&server.answer(long));
+    assert_eq!(done["ok"], true, "{done}");
+}

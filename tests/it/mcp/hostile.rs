@@ -216,7 +216,11 @@ fn what_is_cancelled_before_it_is_begun_is_never_run() {
     let gone =
         json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": second}});
     server.send(&gone);
+    // Under its id nothing else is asked: what is still said of the first call would answer it.
+    let fourth = json!({"name": "nf_run_step", "arguments": step("fourth")});
+    server.send(&json!({"jsonrpc": "2.0", "id": second, "method": "tools/call", "params": fourth}));
     assert_eq!(server.request("ping", json!({}))["result"], json!({}), "the protocol goes on");
+    assert_eq!(server.others.last().expect("a refusal")["error"]["code"], -32600, "{:?}", server.others);
     drop(lock);
     for id in [first, third] {
         let answer: Value = server.answer(id);
