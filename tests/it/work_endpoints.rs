@@ -206,7 +206,7 @@ fn a_request_that_is_refused_for_good_is_queued_anew_for_somebody_else() {
         (&error["details"]["reason"], &error["details"]["retryable"]),
         (&json!("bad_request"), &json!(false))
     );
-    names(&error["fix"], &["nf handoff open JOB --class CLASS"]);
+    names(&error["fix"], &["tells why", "nf handoff open j-", "--max-attempts 2"]);
     assert_eq!(shown(&project, &handoff, "/state"), "exhausted");
     let job = shown(&project, &handoff, "/job").as_str().expect("an id").to_owned();
     project.nf(&["handoff", "open", &job, "--class", CLASS]).expect(0);
