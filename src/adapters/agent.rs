@@ -8,7 +8,6 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::ask::{Ask, Failure};
-use super::child::{failure, unavailable};
 use super::flags::{Flags, lists};
 use super::room::House;
 use super::{probe, strict};
@@ -47,7 +46,7 @@ impl Tool {
     /// A failure that says the way is not there: no program, no answer, or no such options, by name. Without
     /// an option the run would be a weaker one than what is recorded of it.
     pub fn find(program: &str, flags: &Flags, house: &House<'_>) -> Result<Self, Failure> {
-        let missing = |why: String| unavailable("not_there", why);
+        let missing = |why: String| Failure::gone("not_there", why);
         let file = probe::find(program, house.path(), Path::new("/")).map_err(missing)?;
         let version = probe::version(&file, house.path(), TOLD_LIMIT)
             .map_err(|why| missing(format!("{program}: {why}")))?;
@@ -59,7 +58,7 @@ impl Tool {
             return Ok(tool);
         }
         let why = format!("{program} {} does not list {}", tool.version, absent.join(", "));
-        Err(unavailable("missing_flags", why))
+        Err(Failure::gone("missing_flags", why))
     }
 
     /// Whether the program lists an option.
@@ -108,7 +107,11 @@ pub fn schema(ask: &Ask<'_>, notes: &mut Vec<String>) -> Option<Value> {
 pub fn cut(packet: &str, tokens: Option<u64>) -> Option<Failure> {
     let (bytes, tokens) = (packet.len() as u64, tokens?);
     (tokens < bytes / BYTES_A_TOKEN).then(|| {
-        failure("truncated_input", true, format!("{tokens} tokens were read of a packet of {bytes} bytes"))
+        Failure::failed(
+            "truncated_input",
+            true,
+            format!("{tokens} tokens were read of a packet of {bytes} bytes"),
+        )
     })
 }
 
@@ -126,11 +129,13 @@ pub fn why(ended: Failure, said: Option<Failure>) -> Failure {
 /// What the status of a refused call means, where a program reports it.
 pub fn refused(status: u64) -> Option<Failure> {
     Some(match status {
-        401 | 403 => unavailable("unauthorized", format!("the service refuses the key (status {status})")),
-        404 => unavailable("not_found", "the service has no such model or address (status 404)"),
-        429 => failure("quota", true, "a limit of use is reached (status 429)"),
-        500..=599 => failure("overloaded", true, format!("the service failed (status {status})")),
-        400..=499 => failure("refused_request", false, format!("the service refuses the request ({status})")),
+        401 | 403 => Failure::gone("unauthorized", format!("the service refuses the key (status {status})")),
+        404 => Failure::gone("not_found", "the service has no such model or address (status 404)"),
+        429 => Failure::failed("quota", true, "a limit of use is reached (status 429)"),
+        500..=599 => Failure::failed("overloaded", true, format!("the service failed (status {status})")),
+        400..=499 => {
+            Failure::failed("refused_request", false, format!("the service refuses the request ({status})"))
+        }
         _ => return None,
     })
 }
@@ -140,10 +145,10 @@ pub fn meant(text: &str, otherwise: &'static str) -> Failure {
     let text = text.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
     if says(&["usage limit", "rate limit", "rate_limit", "quota", "limit reached", "credit balance", "429"]) {
-        return failure("quota", true, "the program reports that a limit of use is reached");
+        return Failure::failed("quota", true, "the program reports that a limit of use is reached");
     }
     if says(&["overloaded", "529", "503", "try again later"]) {
-        return failure("overloaded", true, "the program reports that the service is overloaded");
+        return Failure::failed("overloaded", true, "the program reports that the service is overloaded");
     }
     if says(&[
         "api key",
@@ -156,15 +161,15 @@ pub fn meant(text: &str, otherwise: &'static str) -> Failure {
         "401",
         "403",
     ]) {
-        return unavailable("unauthorized", "the program reports that it is not logged in");
+        return Failure::gone("unauthorized", "the program reports that it is not logged in");
     }
     if says(&["econnrefused", "connection refused", "connectionrefused"]) {
-        return unavailable("refused", "the program reports that its service refuses the connection");
+        return Failure::gone("refused", "the program reports that its service refuses the connection");
     }
     if text.contains("model") && says(&["not exist", "not found", "404", "not supported", "selected model"]) {
-        return unavailable("not_found", "the program reports that there is no such model for it");
+        return Failure::gone("not_found", "the program reports that there is no such model for it");
     }
-    failure(otherwise, true, "the program reports an error of its own, which is no verdict")
+    Failure::failed(otherwise, true, "the program reports an error of its own, which is no verdict")
 }
 
 #[cfg(test)]

@@ -60,3 +60,15 @@ pub struct Failure {
     /// How long the other side asks to wait.
     pub retry_after: Option<Duration>,
 }
+
+impl Failure {
+    /// The way itself is not there: its evidence ends, and the route is resolved anew.
+    pub fn gone(reason: &'static str, detail: impl Into<String>) -> Self {
+        Self { unavailable: true, ..Self::failed(reason, false, detail) }
+    }
+
+    /// Only this invocation failed.
+    pub fn failed(reason: &'static str, retryable: bool, detail: impl Into<String>) -> Self {
+        Self { unavailable: false, reason, detail: detail.into(), retryable, retry_after: None }
+    }
+}

@@ -69,16 +69,6 @@ pub struct Ended {
     pub invocation: Option<Invocation>,
 }
 
-/// A failure of execution in one line.
-pub fn failure(reason: &'static str, retryable: bool, detail: impl Into<String>) -> Failure {
-    Failure { unavailable: false, reason, detail: detail.into(), retryable, retry_after: None }
-}
-
-/// A way that is not there.
-pub fn unavailable(reason: &'static str, detail: impl Into<String>) -> Failure {
-    Failure { unavailable: true, ..failure(reason, false, detail) }
-}
-
 impl End {
     /// Why this end is a failure; none where it ended by itself with exit code 0.
     pub fn failure(&self, limits: &Limits) -> Option<Failure> {
@@ -87,18 +77,20 @@ impl End {
             End::Exit(code) => {
                 let hint =
                     if *code == 127 { " (127: it or something that it needs is not there)" } else { "" };
-                failure("crash", true, format!("it ended with exit code {code}{hint}"))
+                Failure::failed("crash", true, format!("it ended with exit code {code}{hint}"))
             }
-            End::Signal(signal) => failure("crash", true, format!("it was ended by signal {signal}")),
-            End::NotStarted(why) => unavailable("not_started", why),
-            End::Wall => failure("timeout", true, format!("it was ended after {:?}", limits.wall)),
+            End::Signal(signal) => Failure::failed("crash", true, format!("it was ended by signal {signal}")),
+            End::NotStarted(why) => Failure::gone("not_started", why),
+            End::Wall => Failure::failed("timeout", true, format!("it was ended after {:?}", limits.wall)),
             End::Idle => {
-                failure("idle", true, format!("it was ended after {:?} without output", limits.idle))
+                Failure::failed("idle", true, format!("it was ended after {:?} without output", limits.idle))
             }
-            End::TooMuch => {
-                failure("too_much_output", true, format!("it printed more than {} bytes", limits.bytes))
-            }
-            End::Stopped => failure("stopped", true, "it was ended: its answer was wanted no longer"),
+            End::TooMuch => Failure::failed(
+                "too_much_output",
+                true,
+                format!("it printed more than {} bytes", limits.bytes),
+            ),
+            End::Stopped => Failure::failed("stopped", true, "it was ended: its answer was wanted no longer"),
         })
     }
 }

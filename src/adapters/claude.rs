@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::agent::{self, Tool, named};
 use super::ask::{Ask, Failure, Outcome};
-use super::child::{self, Ended, Run, failure};
+use super::child::{self, Ended, Run};
 use super::flags::CLAUDE;
 use super::room::House;
 use crate::model::hash::canonical;
@@ -64,7 +64,7 @@ pub fn ask(tool: &Tool, house: &House<'_>, ask: &Ask<'_>) -> Outcome {
     }
     let room = match house.room() {
         Ok(room) => room,
-        Err(why) => return Outcome { answer: Err(failure("no_room", true, why)), witness },
+        Err(why) => return Outcome { answer: Err(Failure::failed("no_room", true, why)), witness },
     };
     let ended = child::run(&Run {
         command: &command(tool, ask.model, schema.as_ref()),
@@ -114,12 +114,12 @@ fn read(ended: &Ended, isolate: bool, ask: &Ask<'_>, witness: &mut Witness) -> R
     match (ended.end.failure(&ask.limits), error, result) {
         (Some(ended), error, _) => Err(agent::why(ended, error)),
         (None, Some(error), _) => Err(error),
-        (None, None, None) => Err(failure("no_result", true, "it ended without a result")),
+        (None, None, None) => Err(Failure::failed("no_result", true, "it ended without a result")),
         (None, None, Some(result)) => {
             if let Some(cut) = agent::cut(ask.packet, witness.tokens_in) {
                 return Err(cut);
             }
-            answer(&result).ok_or_else(|| failure("empty", true, "its result is empty"))
+            answer(&result).ok_or_else(|| Failure::failed("empty", true, "its result is empty"))
         }
     }
 }
@@ -146,7 +146,7 @@ fn reported(result: &Value) -> Option<Failure> {
     let subtype = result.get("subtype").and_then(Value::as_str).unwrap_or_default();
     let is_error = result.get("is_error") != Some(&Value::Bool(false));
     if subtype == "error_max_turns" {
-        return Some(failure("max_turns", true, "it used up its turns and gave no answer"));
+        return Some(Failure::failed("max_turns", true, "it used up its turns and gave no answer"));
     }
     if subtype == "success" && !is_error {
         return None;

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::agent::{self, Tool, named};
 use super::ask::{Ask, Failure, Outcome};
-use super::child::{self, Ended, Run, failure};
+use super::child::{self, Ended, Run};
 use super::flags::CODEX;
 use super::room::{House, Room};
 use crate::model::hash::canonical;
@@ -64,7 +64,7 @@ pub fn ask(tool: &Tool, house: &House<'_>, ask: &Ask<'_>) -> Outcome {
     });
     let (room, schema) = match prepared {
         Ok(prepared) => prepared,
-        Err(why) => return Outcome { answer: Err(failure("no_room", true, why)), witness },
+        Err(why) => return Outcome { answer: Err(Failure::failed("no_room", true, why)), witness },
     };
     let ended = child::run(&Run {
         command: &command(tool, &room, ask.model, schema.as_deref()),
@@ -102,8 +102,11 @@ fn read(ended: &Ended, ask: &Ask<'_>, witness: &mut Witness) -> Result<(), Failu
             }
             "error" => error = error.or(Some(meant(&event, "/message"))),
             _ if wants_a_person(kind) || wants_a_person(item) => {
-                error =
-                    Some(failure("user_input", false, "it asked for a person's input, and there is none"));
+                error = Some(Failure::failed(
+                    "user_input",
+                    false,
+                    "it asked for a person's input, and there is none",
+                ));
             }
             _ => {}
         }
@@ -112,7 +115,7 @@ fn read(ended: &Ended, ask: &Ask<'_>, witness: &mut Witness) -> Result<(), Failu
         (Some(ended), error) => Err(agent::why(ended, error.or(retried))),
         (None, Some(error)) => Err(error),
         (None, None) if !completed => {
-            Err(failure("no_result", true, "it ended and its turn was not completed"))
+            Err(Failure::failed("no_result", true, "it ended and its turn was not completed"))
         }
         (None, None) => agent::cut(ask.packet, witness.tokens_in).map_or(Ok(()), Err),
     }
@@ -137,10 +140,10 @@ fn wants_a_person(word: &str) -> bool {
 
 /// The last message, from the file that the program wrote, and from nothing else that may stand there.
 fn message(file: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
-    let none = || failure("empty", true, "it wrote no last message");
+    let none = || Failure::failed("empty", true, "it wrote no last message");
     let meta = std::fs::symlink_metadata(file).ok().filter(|meta| meta.is_file()).ok_or_else(none)?;
     if meta.len() > limit {
-        return Err(failure(
+        return Err(Failure::failed(
             "too_much_output",
             true,
             format!("its last message has more than {limit} bytes"),

@@ -3,8 +3,8 @@
 
 use std::ffi::OsString;
 
-use super::ask::{Ask, Outcome};
-use super::child::{self, Run, failure};
+use super::ask::{Ask, Failure, Outcome};
+use super::child::{self, Run};
 use super::room::House;
 use crate::model::witness::Witness;
 
@@ -13,7 +13,7 @@ pub fn ask(command: &[OsString], house: &House<'_>, ask: &Ask<'_>) -> Outcome {
     let mut witness = Witness { model_requested: ask.model.map(str::to_owned), ..Witness::default() };
     let room = match house.room() {
         Ok(room) => room,
-        Err(why) => return Outcome { answer: Err(failure("no_room", true, why)), witness },
+        Err(why) => return Outcome { answer: Err(Failure::failed("no_room", true, why)), witness },
     };
     let ended = child::run(&Run {
         command,
@@ -26,7 +26,9 @@ pub fn ask(command: &[OsString], house: &House<'_>, ask: &Ask<'_>) -> Outcome {
     witness.invocation = ended.invocation;
     let answer = match ended.end.failure(&ask.limits) {
         Some(failure) => Err(failure),
-        None if ended.output.trim_ascii().is_empty() => Err(failure("empty", true, "it printed nothing")),
+        None if ended.output.trim_ascii().is_empty() => {
+            Err(Failure::failed("empty", true, "it printed nothing"))
+        }
         None => Ok(ended.output),
     };
     Outcome { answer, witness }

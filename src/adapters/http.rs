@@ -3,9 +3,9 @@
 //! redirect, retries nothing, reads no verdict, and lets no key into a witness or an error
 //! (semantic-execution contract, 02, 05 and 12).
 
+use crate::adapters::ask::Ask;
 #[cfg(not(feature = "http"))]
-use crate::adapters::ask::Outcome;
-use crate::adapters::ask::{Ask, Failure};
+use crate::adapters::ask::{Failure, Outcome};
 use crate::model::witness::Witness;
 use crate::words;
 
@@ -96,19 +96,6 @@ fn witness(endpoint: &Endpoint, ask: &Ask<'_>) -> Witness {
         provider: Some(endpoint.provider.clone()),
         model_requested: ask.model.map(str::to_owned),
         ..Witness::default()
-    }
-}
-
-impl Failure {
-    /// The way itself is not there: its evidence ends, and the route is resolved anew.
-    fn gone(reason: &'static str, detail: String) -> Self {
-        Self { unavailable: true, reason, detail, retryable: false, retry_after: None }
-    }
-
-    /// Only this call failed.
-    #[cfg(feature = "http")]
-    fn failed(reason: &'static str, detail: String, retryable: bool) -> Self {
-        Self { unavailable: false, reason, detail, retryable, retry_after: None }
     }
 }
 

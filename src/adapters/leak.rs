@@ -1,7 +1,7 @@
 //! Keeps a worker's key out of all that is kept of what the worker said. Decides nothing else of an answer.
 
+use super::ask::Failure;
 use super::ask::Outcome;
-use super::child::failure;
 
 /// A key that is shorter stands in any text by chance.
 const SHORTEST: usize = 8;
@@ -21,7 +21,7 @@ pub fn keep_out(key: &str, outcome: &mut Outcome) {
     }
     if outcome.answer.as_ref().is_ok_and(|answer| repeats(answer, key.as_bytes())) {
         let detail = "the answer repeats the key; nothing of it was kept";
-        outcome.answer = Err(failure("leaked_key", false, detail));
+        outcome.answer = Err(Failure::failed("leaked_key", false, detail));
     }
 }
 

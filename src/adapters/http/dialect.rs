@@ -65,7 +65,7 @@ pub fn answer(
     bytes: usize,
     witness: &mut Witness,
 ) -> Result<Vec<u8>, Failure> {
-    let garbled = |why: &str| Err(Failure::failed("bad_response", format!("the response {why}"), true));
+    let garbled = |why: &str| Err(Failure::failed("bad_response", true, format!("the response {why}")));
     let Ok(body) = serde_json::from_slice::<Value>(body) else { return garbled("is not JSON") };
     if !body.is_object() || body.get("error").is_some_and(|error| !error.is_null()) {
         return garbled("is no answer and no status said so");
@@ -85,7 +85,7 @@ fn openai(body: &Value, bytes: usize, witness: &mut Witness) -> Result<Vec<u8>, 
     witness.tokens_in = usage("prompt_tokens");
     witness.tokens_out = usage("completion_tokens");
     let Some(choice) = body.pointer("/choices/0") else {
-        return Err(Failure::failed("bad_response", "the response has no choices".to_owned(), true));
+        return Err(Failure::failed("bad_response", true, "the response has no choices".to_owned()));
     };
     read_whole(bytes, witness)?;
     if choice.pointer("/message/refusal").and_then(Value::as_str).is_some_and(|said| !said.is_empty()) {
@@ -113,7 +113,7 @@ fn anthropic(body: &Value, bytes: usize, witness: &mut Witness) -> Result<Vec<u8
         (!read.is_empty()).then(|| read.iter().fold(0, |sum: u64, count| sum.saturating_add(*count)));
     witness.tokens_out = usage("output_tokens");
     let Some(content) = body.get("content").and_then(Value::as_array) else {
-        return Err(Failure::failed("bad_response", "the response has no content".to_owned(), true));
+        return Err(Failure::failed("bad_response", true, "the response has no content".to_owned()));
     };
     read_whole(bytes, witness)?;
     match body.get("stop_reason").and_then(Value::as_str) {
@@ -142,30 +142,30 @@ fn read_whole(bytes: usize, witness: &mut Witness) -> Result<(), Failure> {
                 "the endpoint read {tokens} tokens of a packet of {bytes} bytes; give the model \
                 a larger context"
             );
-            Err(Failure::failed("truncated_input", detail, false))
+            Err(Failure::failed("truncated_input", false, detail))
         }
         Some(_) => Ok(()),
     }
 }
 
 fn cut(why: &str) -> Failure {
-    Failure::failed("truncated_output", format!("the answer was cut: {why}; max_tokens allows more"), true)
+    Failure::failed("truncated_output", true, format!("the answer was cut: {why}; max_tokens allows more"))
 }
 
 fn refusal(why: &str) -> Failure {
-    Failure::failed("refusal", format!("the model would not answer: {why}"), true)
+    Failure::failed("refusal", true, format!("the model would not answer: {why}"))
 }
 
 fn filtered() -> Failure {
-    Failure::failed("content_filter", "the provider's filter took the answer away".to_owned(), true)
+    Failure::failed("content_filter", true, "the provider's filter took the answer away".to_owned())
 }
 
 fn unfinished(member: &str) -> Failure {
-    Failure::failed("unfinished", format!("{member} is none of an answer that is whole"), true)
+    Failure::failed("unfinished", true, format!("{member} is none of an answer that is whole"))
 }
 
 fn empty() -> Failure {
-    Failure::failed("empty_answer", "the answer is empty".to_owned(), true)
+    Failure::failed("empty_answer", true, "the answer is empty".to_owned())
 }
 
 /// A short text of the other side's, as it may be kept.

@@ -24,15 +24,15 @@ pub fn failure(response: &Response) -> Failure {
         401 => Failure::gone("unauthorized", said("the key is missing or not taken; see key_env")),
         403 => Failure::gone("forbidden", said("the key may not do this")),
         404 => Failure::gone("not_found", said("the address or the model is not there; see url and model")),
-        402 => Failure::failed("quota", said("it wants to be paid"), false),
-        408 => Failure::failed("timeout", said("it waited too long"), true),
-        429 => Failure::failed("quota", said("too many requests, or none left"), true),
-        500.. => Failure::failed("server_error", said("it failed"), true),
-        300..=399 => Failure::failed("redirect", said("redirects are not followed; see url"), false),
+        402 => Failure::failed("quota", false, said("it wants to be paid")),
+        408 => Failure::failed("timeout", true, said("it waited too long")),
+        429 => Failure::failed("quota", true, said("too many requests, or none left")),
+        500.. => Failure::failed("server_error", true, said("it failed")),
+        300..=399 => Failure::failed("redirect", false, said("redirects are not followed; see url")),
         // What local servers and providers answer to a packet that is longer than the model's context.
-        400 if full => Failure::failed("too_large", said("the model's context is too small for it"), false),
-        413 => Failure::failed("too_large", said("the packet is too large for it"), false),
-        _ => Failure::failed("bad_request", said("it does not take the request; see model"), false),
+        400 if full => Failure::failed("too_large", false, said("the model's context is too small for it")),
+        413 => Failure::failed("too_large", false, said("the packet is too large for it")),
+        _ => Failure::failed("bad_request", false, said("it does not take the request; see model")),
     };
     if failure.retryable {
         failure.retry_after = wait::asked(&response.headers);
@@ -56,27 +56,27 @@ fn word(body: &[u8]) -> Option<String> {
 /// The failure that a call without a whole response means.
 pub fn broken(broken: Broken, wall: std::time::Duration) -> Failure {
     match broken {
-        Broken::Stopped => Failure::failed("stopped", "the answer was wanted no longer".to_owned(), true),
+        Broken::Stopped => Failure::failed("stopped", true, "the answer was wanted no longer".to_owned()),
         Broken::Wall => timeout(wall),
         Broken::Idle => {
             let detail = "the endpoint began to answer and then said nothing more";
-            Failure::failed("timeout", detail.to_owned(), true)
+            Failure::failed("timeout", true, detail.to_owned())
         }
         Broken::TooLarge => {
             let detail = format!("the response is over its limit, at most {MAX_RESPONSE} bytes");
-            Failure::failed("too_large", detail, false)
+            Failure::failed("too_large", false, detail)
         }
         Broken::Client(error) => client(&error, wall),
     }
 }
 
 fn timeout(wall: std::time::Duration) -> Failure {
-    Failure::failed("timeout", format!("no whole answer in {} s", wall.as_secs_f32()), true)
+    Failure::failed("timeout", true, format!("no whole answer in {} s", wall.as_secs_f32()))
 }
 
 fn client(error: &Error, wall: std::time::Duration) -> Failure {
     let gone = |reason, detail: &str| Failure::gone(reason, detail.to_owned());
-    let failed = |reason, detail: &str| Failure::failed(reason, detail.to_owned(), true);
+    let failed = |reason, detail: &str| Failure::failed(reason, true, detail.to_owned());
     match error {
         Error::Timeout(_) => timeout(wall),
         Error::HostNotFound => gone("unreachable", "no such host"),

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::adapters::ask::{Ask, Outcome};
-use crate::adapters::child::failure;
+use crate::adapters::ask::{Ask, Failure, Outcome};
 use crate::cli::ctx::{Context, Opened, get};
 use crate::error::{Error, Kind, Result};
 use crate::model::decision::{Decision, Turn};
@@ -146,5 +145,8 @@ fn is_lost(kind: Kind) -> bool {
 
 /// An adapter that went without a word.
 fn broken() -> Outcome {
-    Outcome { answer: Err(failure("broken", true, "the adapter broke off")), witness: Witness::default() }
+    Outcome {
+        answer: Err(Failure::failed("broken", true, "the adapter broke off")),
+        witness: Witness::default(),
+    }
 }

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use crate::adapters::agent::{Agent, Tool};
 use crate::adapters::ask::{Ask, Failure, Outcome};
-use crate::adapters::child::unavailable;
 use crate::adapters::http::{self, Endpoint};
 use crate::adapters::leak::keep_out;
 use crate::adapters::room::{ALLOWED, House};
@@ -112,7 +111,7 @@ impl Worker {
             None => None,
             Some(name) => match key(ctx, name)? {
                 Some(value) => Some((name.clone(), value)),
-                None => return Ok(Err(unavailable("no_key", format!("the variable {name} is not set")))),
+                None => return Ok(Err(Failure::gone("no_key", format!("the variable {name} is not set")))),
             },
         };
         let allowed = ALLOWED.iter().filter_map(|name| Some(((*name).to_owned(), (ctx.lookup)(name)?)));
@@ -129,7 +128,7 @@ impl Worker {
         // A place that cannot be had costs no attempt if it is noticed before a claim.
         let runs = !matches!(self.way, Way::Endpoint(_));
         if let Err(why) = if runs { house.room().map(drop) } else { Ok(()) } {
-            return Ok(Err(unavailable("no_room", why)));
+            return Ok(Err(Failure::gone("no_room", why)));
         }
         let found = match &self.way {
             Way::Process(command) => program(ctx, command, &house).map(Found::Command),
@@ -159,12 +158,12 @@ fn program(
     house: &House<'_>,
 ) -> std::result::Result<Vec<OsString>, Failure> {
     let [program, arguments @ ..] = command else {
-        return Err(unavailable("not_there", "no program is given"));
+        return Err(Failure::gone("not_there", "no program is given"));
     };
     let Some(name) = program.to_str() else {
-        return Err(unavailable("not_there", "the program's name is not UTF-8"));
+        return Err(Failure::gone("not_there", "the program's name is not UTF-8"));
     };
-    let file = probe::find(name, house.path(), &ctx.folder).map_err(|why| unavailable("not_there", why))?;
+    let file = probe::find(name, house.path(), &ctx.folder).map_err(|why| Failure::gone("not_there", why))?;
     Ok(std::iter::once(file.into_os_string()).chain(arguments.iter().cloned()).collect())
 }
 
