@@ -39,10 +39,9 @@ impl Project {
     /// # Errors
     /// `io` where the folder cannot be resolved.
     pub fn around(store: &Path) -> Result<Self> {
-        let resolve = |path: &Path| {
-            path.canonicalize().map_err(|error| Error::io(format!("resolving {}", path.display()), &error))
-        };
-        Ok(Self { root: resolve(&super::ctx::project_root(store))?, store: resolve(store)? })
+        let resolved = store.canonicalize();
+        let store = resolved.map_err(|error| Error::io(format!("resolving {}", store.display()), &error))?;
+        Ok(Self { root: super::ctx::project_root(&store), store })
     }
 
     /// The project's folder, resolved.

@@ -62,10 +62,20 @@ impl FromStr for Hash {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let lower = text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
-        match blake3::Hash::from_hex(text) {
-            Ok(hash) if lower => Ok(Self(*hash.as_bytes())),
-            _ => Err(format!("not 64 lower-case hex digits: {text:?}")),
+        let digit = |byte: u8| match byte {
+            b'0'..=b'9' => Some(byte - b'0'),
+            b'a'..=b'f' => Some(byte - b'a' + 10),
+            _ => None,
+        };
+        let (mut bytes, pairs) = ([0; 32], text.as_bytes().chunks_exact(2));
+        let whole = text.len() == 2 * bytes.len();
+        let read = pairs.zip(&mut bytes).try_for_each(|(pair, byte)| {
+            *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+            Some(())
+        });
+        match read.filter(|()| whole) {
+            Some(()) => Ok(Self(bytes)),
+            None => Err(format!("not 64 lower-case hex digits: {text:?}")),
         }
     }
 }

@@ -157,8 +157,7 @@ impl State {
 
     /// Up to `limit` ids that begin with a prefix (letter, `-` and the first characters), in order.
     pub fn with_prefix(&self, prefix: &str, limit: usize) -> Vec<String> {
-        let rows = self.tables.scan::<Value>(&entity_key(prefix)).take(limit);
-        rows.filter_map(|value| value.get("id").and_then(Value::as_str).map(str::to_owned)).collect()
+        self.tables.endings(&entity_key(""), prefix).take(limit).collect()
     }
 
     /// Sessions that are not ended and are nobody's worker, oldest id first.

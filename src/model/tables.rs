@@ -264,6 +264,13 @@ impl Tables {
             .filter_map(|(_, bytes)| serde_json::from_slice(&bytes).ok())
     }
 
+    /// What follows `prefix` in the keys that go on with the beginning `raw`, first to last.
+    pub fn endings<'a>(&'a self, prefix: &Key, raw: &str) -> impl Iterator<Item = String> + use<'a> {
+        let (begin, from) = (prefix.0.len(), prefix.clone().raw(raw));
+        self.range(Bound::Included(from.0.clone()), from.after_all(), false)
+            .filter_map(move |(key, _)| Some(std::str::from_utf8(key.get(begin..)?).ok()?.to_owned()))
+    }
+
     /// The different texts that follow a prefix, one lookup each.
     pub fn texts(&self, prefix: &Key) -> Vec<String> {
         let mut found = Vec::new();

@@ -4,6 +4,7 @@
 use std::fs::File;
 
 use super::files::{self, Folder, Want};
+use super::record::is_hex_of;
 use super::scan::Place;
 use crate::error::{Error, Result};
 use crate::model::hash::Hash;
@@ -94,14 +95,15 @@ impl Head {
     fn decode(slot: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(slot).ok()?;
         let (text, check) = text.split_once(" check=")?;
-        let check = check.strip_suffix('\n')?;
-        let hash: Hash = check.trim_end_matches(' ').parse().ok()?;
-        if Hash::derive(CONTEXT, text.as_bytes()) != hash {
+        let check = check.strip_suffix('\n')?.trim_end_matches(' ');
+        // Only the one spelling of the check counts, so that every changed bit shows, of its digits too.
+        let hash = Hash::derive(CONTEXT, text.as_bytes());
+        if slot.len() != SLOT || !is_hex_of(&hash, check.as_bytes()) {
             return None;
         }
         let mut words = text.strip_prefix("nf-head 1 ")?.split(' ');
         let mut field = |name: &str| words.next()?.strip_prefix(name)?.strip_prefix('=');
-        let head = Self {
+        Some(Self {
             turn: field("turn")?.parse().ok()?,
             seq: field("seq")?.parse().ok()?,
             segment: field("segment")?.parse().ok()?,
@@ -111,10 +113,7 @@ impl Head {
             boot: field("boot")?.to_owned(),
             device: u64::from_str_radix(field("device")?, 16).ok()?,
             synced: field("synced")?.parse().ok()?,
-        };
-        // Only the one spelling counts, so that every changed bit shows.
-        let spelled = check.trim_end_matches(' ') == hash.hex() && slot.len() == SLOT && head.text() == text;
-        spelled.then_some(head)
+        })
     }
 }
 

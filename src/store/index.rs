@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use heed::types::Bytes;
-use heed::{Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
+use heed::{Database, Env, EnvFlags, EnvOpenOptions, RoTxn, WithoutTls};
 use rustix::fs::Stat;
 use serde::{Deserialize, Serialize};
 
@@ -298,12 +298,20 @@ impl Index {
     /// The rows as they stand now, without anything that would put right what is wrong with them.
     pub fn raw(&self) -> Option<Raw> {
         let txn = self.env.clone().static_read_txn().ok()?;
-        let covered: Covered = {
-            let bytes = self.rows.get(&txn, COVERED).ok()??;
-            serde_json::from_slice(checked(COVERED, bytes)?).ok()?
-        };
+        let covered = self.covered_in(&txn)?;
         let home = self.home.path().to_owned();
         Some(Raw { home, rows: self.rows, place: covered.place(), meta: covered.meta, txn })
+    }
+
+    /// Up to where the rows cover the log now.
+    pub fn covered(&self) -> Option<Place> {
+        let txn = self.env.read_txn().ok()?;
+        self.covered_in(&txn).map(|covered| covered.place())
+    }
+
+    fn covered_in(&self, txn: &RoTxn<'_, WithoutTls>) -> Option<Covered> {
+        let bytes = self.rows.get(txn, COVERED).ok()??;
+        serde_json::from_slice(checked(COVERED, bytes)?).ok()
     }
 }
 

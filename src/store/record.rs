@@ -92,7 +92,7 @@ pub(super) fn sealed(line: &[u8]) -> Option<Hash> {
 
 /// Whether a text is the 64 lower-case hex digits of a hash. Cheaper than parsing them: this stands in the
 /// way of every line.
-fn is_hex_of(hash: &Hash, hex: &[u8]) -> bool {
+pub(super) fn is_hex_of(hash: &Hash, hex: &[u8]) -> bool {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |value: u8| DIGITS[usize::from(value)];
     let fits = |(byte, pair): (&u8, &[u8])| pair == [digit(byte >> 4), digit(byte & 15)];

@@ -43,6 +43,9 @@ impl Locked<'_> {
                 *folded = self.store.blank();
             }
             let limit = Limit::Head(head.clone());
+            if let Some(newer) = self.store.newer_rows(folded, head) {
+                *folded = newer;
+            }
             match self.store.fold_on(folded, limit.clone()) {
                 // The index may be wrong about the log: what the log itself says counts.
                 Err(Stop::Damage(_)) if folded.state.is_based() => {

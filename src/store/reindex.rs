@@ -68,6 +68,18 @@ impl Store {
         self.build().or(view)
     }
 
+    /// The index's rows as others have written them meanwhile, beyond what is folded: going on from there is
+    /// less than folding all that they appended. For a holder of the lock.
+    pub(super) fn newer_rows(&self, folded: &Folded, head: &Head) -> Option<Folded> {
+        if !folded.state.is_based() || folded.place.seq >= head.seq {
+            return None;
+        }
+        let index = self.index_kept()?;
+        let beyond = |place: &Place| place.seq > folded.place.seq;
+        index.covered().filter(beyond)?;
+        index.view(self).filter(|view| beyond(&view.place) && self.trusted_by(head, &view.place))
+    }
+
     /// Whether a view is not beyond what is durable, and of this log.
     pub(super) fn trusted(&self, place: &Place) -> bool {
         let Ok(slots) = head::read(&self.folder, &self.info.store_id) else { return false };
@@ -254,10 +266,7 @@ impl Locked<'_> {
     /// Writes what was folded over the index into it, once head covers it and enough has come together. A
     /// failure costs nothing but the folding: the rows stay behind.
     pub fn index(&self, folded: &mut Folded) {
-        let near = |(segment, offset)| {
-            segment == folded.place.segment && folded.place.offset.saturating_sub(offset) < AHEAD
-        };
-        if folded.rows.is_some_and(near) {
+        if folded.rows.is_some_and(|rows| is_near(rows, folded)) {
             return;
         }
         let doubt = self.store.options.doubt.check().is_err();
@@ -265,10 +274,32 @@ impl Locked<'_> {
             return;
         }
         let Some(index) = self.store.index_kept() else { return };
+        // While this one waited for the lock others may have written the rows that it goes on from: all that
+        // it folded over the older ones would be written a second time.
+        let rows = index.covered().map(|place| (place.segment, place.offset));
+        if rows != folded.rows {
+            let Some(rows) = rows.filter(|rows| !is_near(*rows, folded)) else { return };
+            let Some(newer) = self.refolded(&index, folded).filter(|newer| newer.rows == Some(rows)) else {
+                return;
+            };
+            *folded = newer;
+        }
         if index.write(folded).is_some()
             && let Some(view) = index.view(self.store).filter(|view| view.place == folded.place)
         {
             *folded = view;
         }
     }
+
+    /// The same fold over the rows as they are now.
+    fn refolded(&self, index: &Index, folded: &Folded) -> Option<Folded> {
+        let mut newer = index.view(self.store)?;
+        self.store.fold_on(&mut newer, Limit::Head(self.head.slots.newest()?.clone())).ok()?;
+        (newer.place == folded.place && !newer.newer).then_some(newer)
+    }
+}
+
+/// Whether so little of the log lies beyond the rows that they are not worth writing yet.
+fn is_near((segment, offset): (u32, u64), folded: &Folded) -> bool {
+    segment == folded.place.segment && folded.place.offset.saturating_sub(offset) < AHEAD
 }

@@ -86,6 +86,7 @@ impl Argument {
         let number = [TypeId::of::<u8>(), TypeId::of::<u32>(), TypeId::of::<u64>()];
         let form = match arg.get_action() {
             ArgAction::SetTrue => Form::Switch,
+            _ if arg.get_num_args().is_some_and(|values| values.max_values() == 0) => Form::Switch,
             ArgAction::Append => Form::Texts,
             _ if kind == TypeId::of::<bool>() => Form::Flag,
             _ if value.as_deref() == Some("FILE|-|JSON") => Form::Json,

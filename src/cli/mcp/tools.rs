@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use clap::{Args, Command};
+use clap::Command;
 use serde_json::{Map, Value, json};
 
 use super::super::global::Global;

@@ -9,6 +9,7 @@ mod hostile;
 mod index;
 mod index_lies;
 mod looking;
+mod meanwhile;
 mod pieces;
 mod protocol;
 mod turning;
