@@ -6,7 +6,7 @@
 #   NF=/path/to/nf benches/compare.sh    measures that program instead of building it
 #
 # EVENTS are the sizes of the stores, by default 1000 100000 1000000, with --quick 1000 10000; the empty store
-# is always one. PART is commands, whole, binary, calls or build; without it all of them run but build, a clean
+# is always one. PART is commands, floors, whole, binary, calls or build; without it all of them run but build, a clean
 # build in a folder of its own. The stores are kept in FOLDER, by default target/stores, on whose disk everything
 # is timed; remove it after a change of the format. A new command is a line in the ROWS of measure.rs.
 set -euo pipefail
@@ -45,6 +45,10 @@ if part commands; then
     printf '\n%s rounds; times are medians in milliseconds, ratios medians of the pairs\n\n' "$rounds"
     "$programs/measure" commands "$programs/nf" "$programs/floor" "$programs/bare" \
         "$here/../examples/canned-answer.sh" "$rounds" "$folder" 0 "${sizes[@]}" || short=1
+fi
+if part floors; then
+    printf '\nwhat the syncs of a command cost by themselves, medians of %s\n\n' "$((rounds * 5))"
+    "$programs/measure" floors "$programs/floor" "$programs/bare" "$programs" "$((rounds * 5))"
 fi
 if part whole; then
     largest=$folder/${sizes[-1]}

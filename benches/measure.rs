@@ -4,6 +4,7 @@
 //! `measure commands NF FLOOR BARE ANSWER ROUNDS FOLDER EVENTS…`: `FOLDER/EVENTS` are projects with a store;
 //! the first is the empty one, of which each round uses a fresh copy.
 //! `measure whole NF PROJECT EVENTS`: what reads a whole log.
+//! `measure floors FLOOR BARE FOLDER ROUNDS`: what the syncs of a command cost by themselves.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -298,6 +299,32 @@ fn whole(nf: &str, project: &Path, events: f64) -> usize {
     short
 }
 
+/// Partners beside the floor: what a process costs, and an append behind one, two and three files that are made
+/// durable before it, as blobs and packets are. In the folder of a copy that is removed afterwards.
+fn floors(floor: &str, bare: &str, folder: &Path, rounds: usize) {
+    let round = folder.join("floors");
+    std::fs::create_dir_all(&round).expect("a folder");
+    let rows: [(&str, &str, &[&str]); 5] = [
+        ("a process", bare, &[]),
+        ("an append", floor, &["floor.log"]),
+        ("one file kept before it", floor, &["floor.log", "1"]),
+        ("two files", floor, &["floor.log", "2"]),
+        ("three files", floor, &["floor.log", "3"]),
+    ];
+    let mut taken: Vec<Vec<f64>> = rows.iter().map(|_| Vec::new()).collect();
+    for _ in 0..WARM + rounds {
+        for ((_, program, words), taken) in rows.iter().zip(&mut taken) {
+            taken.push(run(program, words, &round, "").ms);
+        }
+    }
+    std::fs::remove_dir_all(&round).expect("a folder");
+    println!("| what | ms | × an append |\n|---|---|---|");
+    for ((name, ..), row) in rows.iter().zip(&taken) {
+        let ratio = median(row.iter().zip(&taken[1]).skip(WARM).map(|(one, append)| one / append));
+        println!("| {name} | {:.2} | {ratio:.2} |", median(row.iter().skip(WARM).copied()));
+    }
+}
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -308,9 +335,14 @@ fn main() -> ExitCode {
             let samples = commands(&programs, rounds.parse().expect("a number"), &stores);
             table(&samples, &arguments[7..])
         }
+        ["floors", floor, bare, folder, rounds] => {
+            floors(floor, bare, Path::new(folder), rounds.parse().expect("a number"));
+            0
+        }
         ["whole", nf, project, events] => whole(nf, Path::new(project), events.parse().expect("a number")),
         _ => panic!(
-            "measure commands NF FLOOR BARE ANSWER ROUNDS FOLDER EVENTS… | measure whole NF PROJECT EVENTS"
+            "measure commands NF FLOOR BARE ANSWER ROUNDS FOLDER EVENTS… | measure whole NF PROJECT EVENTS | \
+             measure floors FLOOR BARE FOLDER ROUNDS"
         ),
     };
     ExitCode::from(u8::from(short > 0))

@@ -51,18 +51,16 @@ struct Given {
     #[arg(short = 'C', value_name = "DIR", global = true)]
     folder: Option<PathBuf>,
     /// Print one JSON document on stdout, also on failure
-    #[arg(long, global = true, num_args = 0, default_missing_value = "true", hide_possible_values = true)]
+    #[arg(long, global = true, num_args = 0, default_missing_value = "true")]
     json: Option<bool>,
     /// Print nothing on stderr but errors
     #[arg(short, long, global = true, num_args = 0, default_missing_value = "true")]
-    #[arg(hide_possible_values = true)]
     quiet: Option<bool>,
     /// Use colour [default: auto]
     #[arg(long, value_name = "WHEN", global = true, value_parser = ["auto", "always", "never"])]
     color: Option<String>,
     /// Show the events that would be recorded, and record nothing
     #[arg(short = 'n', long, global = true, num_args = 0, default_missing_value = "true")]
-    #[arg(hide_possible_values = true)]
     dry_run: Option<bool>,
     /// The session to act for (id or unique beginning)
     #[arg(long, value_name = "ID", global = true)]
@@ -84,10 +82,10 @@ struct Given {
     #[arg(value_parser = crate::model::time::parse_millis)]
     lock_timeout: Option<u64>,
     /// Use a file system that is not known to keep locks and syncs
-    #[arg(long, global = true, num_args = 0, default_missing_value = "true", hide_possible_values = true)]
+    #[arg(long, global = true, num_args = 0, default_missing_value = "true")]
     allow_fs: Option<bool>,
     /// Read what is undamaged of a damaged store
-    #[arg(long, global = true, num_args = 0, default_missing_value = "true", hide_possible_values = true)]
+    #[arg(long, global = true, num_args = 0, default_missing_value = "true")]
     allow_damaged: Option<bool>,
 }
 
