@@ -13,7 +13,7 @@ use super::scan::{Place, segment_name};
 use super::side::POISON;
 use super::{Position, Store};
 use crate::error::{Error, Kind, Result};
-use crate::model::event::Event;
+use crate::model::event::{Event, Record};
 use crate::model::hash::{Hash, Hasher};
 use crate::model::id::Name;
 use crate::model::time::{Moment, Time};
@@ -144,20 +144,30 @@ impl Locked<'_> {
         Ok((line, place))
     }
 
-    /// Appends a drafted record. It counts for nothing before [`Locked::settle`].
+    /// Appends a drafted record and folds it. It counts for nothing before [`Locked::settle`].
     pub fn append(
         &mut self,
         folded: &mut Folded,
         draft: (record::Line, Place),
         events: &[Event],
     ) -> Result<Position> {
-        let ((record, line), place) = draft;
-        self.write(&folded.place, &line)?;
+        let record = self.append_only(folded, draft, events)?;
         folded.state.apply(&record);
+        Ok(Position { seq: record.seq, hash: record.hash })
+    }
+
+    /// The same, but the record is left to fold for the caller: the state lacks it until then.
+    pub fn append_only(
+        &mut self,
+        folded: &mut Folded,
+        ((record, line), place): (record::Line, Place),
+        events: &[Event],
+    ) -> Result<Record> {
+        self.write(&folded.place, &line)?;
         folded.place = place;
         folded.covered = true;
         self.owed.extend_from_slice(events);
-        Ok(Position { seq: record.seq, hash: record.hash })
+        Ok(record)
     }
 
     /// Makes what was appended durable, lets head cover it, and does what follows from it: once for all

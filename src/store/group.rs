@@ -16,6 +16,8 @@ pub(super) struct Work {
     pub warnings: Vec<String>,
     /// Whether the fold has come, under the lock, to the end of the log.
     pub caught_up: bool,
+    /// Whether the state lacks the record that was appended last, so that nothing can go on from it.
+    pub spent: bool,
     /// The lock, where an earlier transaction of the group took it.
     lock: Option<Parked>,
 }
@@ -61,17 +63,17 @@ impl Store {
     pub(super) fn begin_work(&self, build: bool) -> Result<Work> {
         let mut warnings = Vec::new();
         if let Some(Held { lock, folded }) = self.held_taken() {
-            return Ok(Work { folded, warnings, caught_up: true, lock: Some(lock) });
+            return Ok(Work { folded, warnings, caught_up: true, spent: false, lock: Some(lock) });
         }
         let mut folded = self.take_folded(build);
         self.fold_to_head(&mut folded, &mut warnings).map_err(Stop::error)?;
-        Ok(Work { folded, warnings, caught_up: false, lock: None })
+        Ok(Work { folded, warnings, caught_up: false, spent: false, lock: None })
     }
 
     /// Keeps what the next transaction goes on from. `sure` says whether the fold may be kept without a lock.
     pub(super) fn end_work(&self, work: Work, sure: bool) {
         // What was looked up after the decision takes nothing back from it.
-        let sure = sure && !self.options.doubt.take();
+        let sure = sure && !self.options.doubt.take() && !work.spent;
         match work.lock {
             Some(lock) => {
                 if let Ok(mut held) = self.group.lock() {

@@ -266,11 +266,8 @@ impl Locked<'_> {
     /// Writes what was folded over the index into it, once head covers it and enough has come together. A
     /// failure costs nothing but the folding: the rows stay behind.
     pub fn index(&self, folded: &mut Folded) {
-        if folded.rows.is_some_and(|rows| is_near(rows, folded)) {
-            return;
-        }
         let doubt = self.store.options.doubt.check().is_err();
-        if doubt || !folded.covered || folded.newer || !folded.state.is_based() {
+        if doubt || !folded.is_due() || !folded.covered || folded.newer {
             return;
         }
         let Some(index) = self.store.index_kept() else { return };
@@ -299,7 +296,14 @@ impl Locked<'_> {
     }
 }
 
-/// Whether so little of the log lies beyond the rows that they are not worth writing yet.
+impl Folded {
+    /// Whether enough of the log lies beyond the rows of an index that they are worth writing.
+    pub fn is_due(&self) -> bool {
+        self.state.is_based() && self.rows.is_some_and(|rows| !is_near(rows, self))
+    }
+}
+
+/// Whether so little of the log lies beyond rows that they are not worth writing yet.
 fn is_near((segment, offset): (u32, u64), folded: &Folded) -> bool {
     segment == folded.place.segment && folded.place.offset.saturating_sub(offset) < AHEAD
 }

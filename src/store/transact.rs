@@ -166,8 +166,14 @@ impl<F> Attempt<'_, F> {
         if let Some((attempt, text)) = &decision.packet {
             store.keep_packet(attempt, text)?;
         }
-        answer.position = Some(locked.append(folded, draft, &answer.events)?);
+        let record = locked.append_only(folded, draft, &answer.events)?;
+        answer.position = Some(Position { seq: record.seq, hash: record.hash });
         let full = folded.place.offset >= store.segment_limit;
+        // Most processes end after one record, and nobody asks for a state that holds it.
+        work.spent = !store.options.group && !full && !folded.is_due();
+        if !work.spent {
+            folded.state.apply(&record);
+        }
         if full || !store.options.group {
             locked.settle(folded, &now)?;
         }
