@@ -2,6 +2,9 @@
 //! of one object stand at one place in all of them, so that what several lists have in common is found by
 //! leaping from the one to the other. A fold like all of the state.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::fold::Position;
@@ -22,7 +25,7 @@ pub struct Row {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Placed {
     place: u64,
-    state: Option<String>,
+    state: Option<Cow<'static, str>>,
 }
 
 /// What the objects of a list have in common; without anything, all of a kind.
@@ -150,13 +153,13 @@ impl State {
         at: Position,
     ) {
         let kind = T::Id::KIND;
-        let row = Row { id: entity.id().as_str().to_owned(), place: at.place };
-        self.tables.put(of_kind(kind).number(at.place), &row);
+        let row = Arc::new(Row { id: entity.id().as_str().to_owned(), place: at.place });
+        self.tables.put_shared(of_kind(kind).number(at.place), &row);
         if let Some(session) = session {
-            self.tables.put(of_session(session, kind).number(at.place), &row);
+            self.tables.put_shared(of_session(session, kind).number(at.place), &row);
         }
         if let Some(resource) = resource {
-            self.tables.put(of_resource(resource, kind).number(at.place), &row);
+            self.tables.put_shared(of_resource(resource, kind).number(at.place), &row);
         }
         let moves = matches!(
             kind,
@@ -177,34 +180,40 @@ impl State {
     pub(super) fn about<T: Entity>(&mut self, job: Option<&JobId>, entity: &T, at: Position) {
         let Some(job) = job else { return };
         let row = Row { id: entity.id().as_str().to_owned(), place: at.place };
-        self.tables.put(of_job(job, T::Id::KIND).number(at.place), &row);
+        self.tables.put_own(of_job(job, T::Id::KIND).number(at.place), row);
     }
 
     /// A known job is another session's too; it keeps its place.
     pub(super) fn member_too(&mut self, session: &SessionId, job: &JobId) {
         if let Some(Placed { place, .. }) = self.tables.get(&placed_key(job.as_str())) {
             let row = Row { id: job.as_str().to_owned(), place };
-            self.tables.put(of_session(session, IdKind::JobId).number(place), &row);
+            self.tables.put_own(of_session(session, IdKind::JobId).number(place), row);
         }
     }
 
     /// An object has come to another state.
-    pub(super) fn sorted<T: Entity>(&mut self, entity: &T) {
-        let id = entity.id().as_str();
+    pub(super) fn sorted<T: Entity>(&mut self, id: &T::Id, state: Option<&'static str>) {
+        let id = id.as_str();
         if let Some(before) = self.tables.get::<Placed>(&placed_key(id)) {
-            let row = Row { id: id.to_owned(), place: before.place };
-            self.stands(T::Id::KIND, &row, Some(before), entity.state_word());
+            let row = Arc::new(Row { id: id.to_owned(), place: before.place });
+            self.stands(T::Id::KIND, &row, Some(before), state);
         }
     }
 
-    fn stands(&mut self, kind: IdKind, row: &Row, before: Option<Placed>, state: Option<&str>) {
+    fn stands(
+        &mut self,
+        kind: IdKind,
+        row: &Arc<Row>,
+        before: Option<Placed>,
+        state: Option<&'static str>,
+    ) {
         if let Some(Placed { place, state: Some(word) }) = before {
-            self.tables.delete(&of_state(kind, &word).number(place));
+            self.tables.delete(of_state(kind, &word).number(place));
         }
         if let Some(word) = state {
-            self.tables.put(of_state(kind, word).number(row.place), row);
+            self.tables.put_shared(of_state(kind, word).number(row.place), row);
         }
-        let placed = Placed { place: row.place, state: state.map(str::to_owned) };
-        self.tables.put(placed_key(&row.id), &placed);
+        let placed = Placed { place: row.place, state: state.map(Cow::Borrowed) };
+        self.tables.put_own(placed_key(&row.id), placed);
     }
 }

@@ -57,18 +57,19 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    /// Puts changes out, given in the order of their keys, into a file of their own; `fresh` makes files.
+    /// Puts changes out, given in the order of their keys, into a file of their own; `fresh` makes files. A value
+    /// is given as what adds its bytes to others.
     ///
     /// # Errors
     /// A failed write or read; then nothing has changed.
     pub fn put_out<'a>(
         &mut self,
-        changes: impl Iterator<Item = (&'a [u8], Option<Vec<u8>>)>,
+        changes: impl Iterator<Item = (&'a [u8], Option<impl FnOnce(&mut Vec<u8>)>)>,
         fresh: &dyn Fn() -> Option<File>,
     ) -> io::Result<()> {
         let mut writer = Writer::new(fresh, changes.size_hint().0 as u64, 0)?;
         for (key, value) in changes {
-            writer.row((key, value.as_deref()))?;
+            writer.row(key, value)?;
         }
         let mut runs = self.runs.clone();
         runs.push(Arc::new(writer.finish()?));
@@ -78,7 +79,7 @@ impl Runs {
             while let Some((key, value)) = walk.row() {
                 // Nothing lies below the oldest run that a removed row could hide.
                 if value.is_some() || from > 0 {
-                    writer.row((key, value))?;
+                    writer.row(key, value.map(|value| |into: &mut Vec<u8>| into.extend_from_slice(value)))?;
                 }
                 walk.step()?;
             }
@@ -288,16 +289,24 @@ impl Writer {
         Ok(Self { file: written, run, block: Vec::with_capacity(BLOCK * 2) })
     }
 
-    fn row(&mut self, (key, value): Row<'_>) -> io::Result<()> {
-        let run = &mut self.run;
-        if self.block.is_empty() {
+    fn row(&mut self, key: &[u8], value: Option<impl FnOnce(&mut Vec<u8>)>) -> io::Result<()> {
+        let (run, block) = (&mut self.run, &mut self.block);
+        if block.is_empty() {
             run.blocks.push((key.to_vec(), run.end));
         }
-        let length = value.map_or(REMOVED, |value| value.len() as u32);
-        self.block.extend_from_slice(&(key.len() as u16).to_le_bytes());
-        self.block.extend_from_slice(&length.to_le_bytes());
-        self.block.extend_from_slice(key);
-        self.block.extend_from_slice(value.unwrap_or_default());
+        let mut lengths = [0; LENGTHS];
+        lengths[..2].copy_from_slice(&(key.len() as u16).to_le_bytes());
+        lengths[2..].copy_from_slice(&REMOVED.to_le_bytes());
+        let at = block.len() + 2;
+        block.extend_from_slice(&lengths);
+        block.extend_from_slice(key);
+        if let Some(write) = value {
+            // How long a value is, is known once it is written.
+            let from = block.len();
+            write(block);
+            let length = (block.len() - from) as u32;
+            block[at..at + 4].copy_from_slice(&length.to_le_bytes());
+        }
         let words = run.filter.len();
         bits(hash(key), words).for_each(|(word, bit)| run.filter[word] |= bit);
         run.rows += 1;
