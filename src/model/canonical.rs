@@ -2,8 +2,6 @@
 //! without a tree of values between. Knows only what can be done by moving bytes, and says where that is not
 //! enough; never writes a number or a string anew.
 
-use std::ops::Range;
-
 /// Depth up to which maps and lists are followed: that of a guarded value, and a little more.
 const DEPTH: u32 = 192;
 /// Digits up to which every whole number is one that a double holds.
@@ -18,12 +16,20 @@ pub(super) fn sorted(text: &[u8]) -> Option<Vec<u8>> {
     (sorter.at == text.len()).then_some(sorter.out)
 }
 
+/// A member of an open map: where its key stands in the text, and key and value in `out`.
+#[derive(Clone, Copy)]
+struct Member {
+    key: (usize, usize),
+    from: usize,
+    to: usize,
+}
+
 struct Sorter<'a> {
     text: &'a [u8],
+    /// Up to where the text is read.
     at: usize,
     out: Vec<u8>,
-    /// The members of the maps that are open: where the key stands in the text, and key and value in `out`.
-    members: Vec<(Range<usize>, Range<usize>)>,
+    members: Vec<Member>,
 }
 
 impl Sorter<'_> {
@@ -31,109 +37,123 @@ impl Sorter<'_> {
         self.text.get(self.at).copied()
     }
 
-    fn copy(&mut self, to: usize) {
-        self.out.extend_from_slice(&self.text[self.at..to]);
-        self.at = to;
+    /// Copies what was read since a byte of the text.
+    fn copy_from(&mut self, from: usize) {
+        self.out.extend_from_slice(&self.text[from..self.at]);
     }
 
-    /// Copies one byte, which must be this one.
-    fn sign(&mut self, sign: u8) -> Option<()> {
-        (self.next()? == sign).then(|| self.copy(self.at + 1))
+    /// Passes over one byte, which must be this one.
+    fn pass(&mut self, sign: u8) -> Option<()> {
+        (self.next()? == sign).then(|| self.at += 1)
     }
 
+    /// Reads a value, and copies it.
     fn value(&mut self, depth: u32) -> Option<()> {
+        let from = self.at;
         match self.next()? {
-            b'{' => self.map(depth.checked_sub(1)?),
-            b'[' => self.list(depth.checked_sub(1)?),
-            b'"' => {
-                let to = self.string_end()?;
-                self.copy(to);
-                Some(())
-            }
-            _ => self.word(),
+            b'{' => return self.map(depth.checked_sub(1)?),
+            b'[' => return self.list(depth.checked_sub(1)?),
+            b'"' => drop(self.string()?),
+            _ => self.word()?,
         }
+        self.copy_from(from);
+        Some(())
     }
 
-    /// The byte after the string that begins here.
-    fn string_end(&self) -> Option<usize> {
-        let mut at = self.at + 1;
+    /// Passes over a string; says whether it is plain ASCII in which nothing is escaped.
+    fn string(&mut self) -> Option<bool> {
+        self.pass(b'"')?;
+        let (mut seen, mut at) = (0, self.at);
         loop {
-            at += self.text.get(at..)?.iter().position(|byte| matches!(byte, b'"' | b'\\'))?;
-            match self.text[at] {
-                b'"' => return Some(at + 1),
-                _ => at += 2,
+            let byte = *self.text.get(at)?;
+            seen |= byte;
+            at += 1;
+            match byte {
+                b'"' => break,
+                b'\\' => (seen, at) = (u8::MAX, at + 1),
+                _ => {}
             }
         }
+        self.at = at;
+        Some(seen.is_ascii())
     }
 
-    /// A number, `true`, `false` or `null`.
+    /// Passes over a number, `true`, `false` or `null`.
     fn word(&mut self) -> Option<()> {
         let rest = &self.text[self.at..];
         let length = rest.iter().position(|byte| matches!(byte, b',' | b'}' | b']')).unwrap_or(rest.len());
         let word = &rest[..length];
         let digits = word.strip_prefix(b"-").unwrap_or(word);
         let whole = (1..=DIGITS).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
-        (whole || matches!(word, b"true" | b"false" | b"null")).then(|| self.copy(self.at + length))
+        (whole || matches!(word, b"true" | b"false" | b"null")).then(|| self.at += length)
     }
 
     fn list(&mut self, depth: u32) -> Option<()> {
-        self.sign(b'[')?;
-        if self.next()? != b']' {
-            self.value(depth)?;
-            while self.next()? == b',' {
-                self.sign(b',')?;
+        let mut sign = b'[';
+        self.pass(sign)?;
+        if self.next()? == b']' {
+            self.out.push(sign);
+        } else {
+            loop {
+                self.out.push(sign);
                 self.value(depth)?;
+                sign = b',';
+                if self.next()? != sign {
+                    break;
+                }
+                self.at += 1;
             }
         }
-        self.sign(b']')
+        self.out.push(b']');
+        self.pass(b']')
     }
 
     fn map(&mut self, depth: u32) -> Option<()> {
-        self.sign(b'{')?;
-        let first = self.members.len();
-        let mut in_order = true;
+        self.pass(b'{')?;
+        self.out.push(b'{');
+        let (first, mut in_order) = (self.members.len(), true);
         while self.next()? != b'}' {
-            if self.members.len() > first {
-                self.sign(b',')?;
+            let before = self.members[first..].last().map(|member| member.key);
+            if before.is_some() {
+                self.pass(b',')?;
+                self.out.push(b',');
             }
-            let (key, from) = (self.key()?, self.out.len());
-            self.copy(key.end + 1);
-            self.sign(b':')?;
+            let (begin, from) = (self.at, self.out.len());
+            // Of plain ASCII the order is the same in every encoding.
+            let key = self.string()?.then_some((begin + 1, self.at - 1))?;
+            self.pass(b':')?;
+            self.copy_from(begin);
             self.value(depth)?;
-            let before = self.members[first..].last();
-            in_order &= before.is_none_or(|(before, _)| self.text[before.clone()] < self.text[key.clone()]);
-            self.members.push((key, from..self.out.len()));
+            in_order &= before.is_none_or(|before| self.text[before.0..before.1] < self.text[key.0..key.1]);
+            self.members.push(Member { key, from, to: self.out.len() });
         }
         if !in_order {
             self.reorder(first)?;
         }
         self.members.truncate(first);
-        self.sign(b'}')
-    }
-
-    /// The key that begins here, without its quotes. Of plain ASCII the order is the same in every encoding.
-    fn key(&self) -> Option<Range<usize>> {
-        let key = self.at + 1..self.string_end()? - 1;
-        let plain = self.next()? == b'"'
-            && self.text[key.clone()].iter().all(|byte| byte.is_ascii() && *byte != b'\\');
-        plain.then_some(key)
+        self.out.push(b'}');
+        self.pass(b'}')
     }
 
     /// Puts the members of the innermost map in the order of their keys.
     fn reorder(&mut self, first: usize) -> Option<()> {
-        let (text, members) = (self.text, &mut self.members[first..]);
-        let from = members.first()?.1.start;
-        members.sort_unstable_by(|one, other| text[one.0.clone()].cmp(&text[other.0.clone()]));
-        if members.windows(2).any(|pair| text[pair[0].0.clone()] == text[pair[1].0.clone()]) {
+        let key = |member: &Member| &self.text[member.key.0..member.key.1];
+        let members = &mut self.members[first..];
+        let from = members.first()?.from;
+        members.sort_unstable_by(|one, other| key(one).cmp(key(other)));
+        if members.windows(2).any(|pair| key(&pair[0]) == key(&pair[1])) {
             return None;
         }
-        let read = self.out.split_off(from);
-        for (number, (_, member)) in members.iter().enumerate() {
+        let end = self.out.len();
+        for (number, member) in members.iter().enumerate() {
             if number > 0 {
                 self.out.push(b',');
             }
-            self.out.extend_from_slice(&read[member.start - from..member.end - from]);
+            self.out.extend_from_within(member.from..member.to);
         }
+        // Written behind what was read, the members take its place.
+        self.out.copy_within(end.., from);
+        self.out.truncate(end);
         Some(())
     }
 }

@@ -1,7 +1,6 @@
 //! The fold: how one event changes the state. It never refuses: history is fact.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use super::event::{Event, Record};
 use super::id::{Id, JobId, ResultId, RunId, SessionId};
@@ -10,7 +9,7 @@ use super::result::{Answer, History, Judgement, Shared, Standing, StoredResult};
 use super::run::{Gate, Run, RunStatus};
 use super::session::Session;
 use super::state::{Answered, Entity, State, entity_key};
-use super::tables::{Key, Table};
+use super::tables::{Key, Ready, Table};
 use super::time::Time;
 
 mod effects;
@@ -213,10 +212,10 @@ impl State {
         let subject = format!("subject {}", job.subject);
         self.tables.put(Key::new(Table::Judgement).text(&subject).number(at.place), &judgement);
         judgement.shares = Shared::Artifact;
-        let judgement = Arc::new(judgement);
+        let judgement = Ready::new(&judgement);
         for place in &job.places {
             let key = Key::new(Table::Judgement).text(&place.hash.hex()).number(at.place);
-            self.tables.put_shared(key, &judgement);
+            self.tables.put_ready(key, &judgement);
         }
     }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::fold::Position;
 use super::id::{Id, IdKind, JobId, Name, SessionId};
 use super::state::{Entity, State};
-use super::tables::{Key, Table};
+use super::tables::{Key, Ready, Table};
 
 /// A row of a list: an id and where in the order it was made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,11 +21,23 @@ pub struct Row {
     pub place: u64,
 }
 
+impl Row {
+    fn ready(id: &str, place: u64) -> Arc<Ready> {
+        Ready::new(&Self { id: id.to_owned(), place })
+    }
+}
+
 /// Where an object stands in the lists, and by which state it is found there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Placed {
     place: u64,
     state: Option<Cow<'static, str>>,
+}
+
+impl Placed {
+    fn new(place: u64, state: Option<&'static str>) -> Self {
+        Self { place, state: state.map(Cow::Borrowed) }
+    }
 }
 
 /// What the objects of a list have in common; without anything, all of a kind.
@@ -153,13 +165,14 @@ impl State {
         at: Position,
     ) {
         let kind = T::Id::KIND;
-        let row = Arc::new(Row { id: entity.id().as_str().to_owned(), place: at.place });
-        self.tables.put_shared(of_kind(kind).number(at.place), &row);
+        let id = entity.id().as_str();
+        let row = Row::ready(id, at.place);
+        self.tables.put_ready(of_kind(kind).number(at.place), &row);
         if let Some(session) = session {
-            self.tables.put_shared(of_session(session, kind).number(at.place), &row);
+            self.tables.put_ready(of_session(session, kind).number(at.place), &row);
         }
         if let Some(resource) = resource {
-            self.tables.put_shared(of_resource(resource, kind).number(at.place), &row);
+            self.tables.put_ready(of_resource(resource, kind).number(at.place), &row);
         }
         let moves = matches!(
             kind,
@@ -171,23 +184,24 @@ impl State {
                 | IdKind::EffectId
         );
         if moves || kind == IdKind::JobId {
-            let before = self.tables.get::<Placed>(&placed_key(&row.id));
-            self.stands(kind, &row, before, entity.state_word());
+            let before = self.tables.get::<Placed>(&placed_key(id));
+            let now = Placed::new(at.place, entity.state_word());
+            self.stands::<T>(id, &row, before, now);
         }
     }
 
     /// A new object is about a job.
     pub(super) fn about<T: Entity>(&mut self, job: Option<&JobId>, entity: &T, at: Position) {
         let Some(job) = job else { return };
-        let row = Row { id: entity.id().as_str().to_owned(), place: at.place };
-        self.tables.put_own(of_job(job, T::Id::KIND).number(at.place), row);
+        let row = Row::ready(entity.id().as_str(), at.place);
+        self.tables.put_ready(of_job(job, T::Id::KIND).number(at.place), &row);
     }
 
     /// A known job is another session's too; it keeps its place.
     pub(super) fn member_too(&mut self, session: &SessionId, job: &JobId) {
         if let Some(Placed { place, .. }) = self.tables.get(&placed_key(job.as_str())) {
-            let row = Row { id: job.as_str().to_owned(), place };
-            self.tables.put_own(of_session(session, IdKind::JobId).number(place), row);
+            let row = Row::ready(job.as_str(), place);
+            self.tables.put_ready(of_session(session, IdKind::JobId).number(place), &row);
         }
     }
 
@@ -195,25 +209,18 @@ impl State {
     pub(super) fn sorted<T: Entity>(&mut self, id: &T::Id, state: Option<&'static str>) {
         let id = id.as_str();
         if let Some(before) = self.tables.get::<Placed>(&placed_key(id)) {
-            let row = Arc::new(Row { id: id.to_owned(), place: before.place });
-            self.stands(T::Id::KIND, &row, Some(before), state);
+            let now = Placed::new(before.place, state);
+            self.stands::<T>(id, &Row::ready(id, before.place), Some(before), now);
         }
     }
 
-    fn stands(
-        &mut self,
-        kind: IdKind,
-        row: &Arc<Row>,
-        before: Option<Placed>,
-        state: Option<&'static str>,
-    ) {
+    fn stands<T: Entity>(&mut self, id: &str, row: &Arc<Ready>, before: Option<Placed>, now: Placed) {
         if let Some(Placed { place, state: Some(word) }) = before {
-            self.tables.delete(of_state(kind, &word).number(place));
+            self.tables.delete(of_state(T::Id::KIND, &word).number(place));
         }
-        if let Some(word) = state {
-            self.tables.put_shared(of_state(kind, word).number(row.place), row);
+        if let Some(word) = &now.state {
+            self.tables.put_ready(of_state(T::Id::KIND, word).number(now.place), row);
         }
-        let placed = Placed { place: row.place, state: state.map(Cow::Borrowed) };
-        self.tables.put_own(placed_key(&row.id), placed);
+        self.tables.put_own(placed_key(id), now);
     }
 }

@@ -111,6 +111,33 @@ impl<T: Stored> Written for T {
     }
 }
 
+/// A value whose bytes are there already, since it stands under several keys.
+#[derive(Debug)]
+pub struct Ready(Vec<u8>);
+
+impl Ready {
+    /// The bytes of a value.
+    pub fn new<T: Stored>(value: &T) -> Arc<Self> {
+        let mut bytes = Vec::with_capacity(64);
+        Written::write(value, &mut bytes);
+        Arc::new(Self(bytes))
+    }
+}
+
+impl Written for Ready {
+    fn write(&self, into: &mut Vec<u8>) {
+        into.extend_from_slice(&self.0);
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
 impl dyn Written {
     fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(128);
@@ -197,13 +224,17 @@ impl Tables {
 
     /// The same, of a value that nobody else needs.
     pub fn put_own<T: Stored>(&mut self, key: Key, value: T) {
-        self.put_shared(key, &Arc::new(value));
+        self.insert(key, Arc::new(value));
     }
 
     /// The same, of a value that stands under several keys.
-    pub fn put_shared<T: Stored>(&mut self, key: Key, value: &Arc<T>) {
+    pub fn put_ready(&mut self, key: Key, value: &Arc<Ready>) {
+        self.insert(key, value.clone());
+    }
+
+    fn insert(&mut self, key: Key, value: Arc<dyn Written>) {
         debug_assert!(key.bytes().len() <= KEY_LIMIT, "a key of {} bytes", key.bytes().len());
-        self.rows.insert(key, Some(value.clone()));
+        self.rows.insert(key, Some(value));
     }
 
     /// Changes the value of a key, if there is one: where it stands, unless another state has it as well.

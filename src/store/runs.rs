@@ -2,7 +2,6 @@
 //! any length needs little memory and is walked in order in the end. Gone with the process; never an index.
 
 use std::fs::File;
-use std::hash::Hasher;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -166,10 +165,17 @@ impl Base for Runs {
     }
 }
 
+/// A number of a key for the filters: eight bytes of it at a time. Keys that were made to collide would cost
+/// looks into a run, and nothing else.
 fn hash(key: &[u8]) -> u64 {
-    let mut hasher = std::hash::DefaultHasher::new();
-    hasher.write(key);
-    hasher.finish()
+    let mut hash = key.len() as u64;
+    let mut mix = |word: u64| hash = (hash.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut words = key.chunks_exact(8);
+    for word in &mut words {
+        mix(word.try_into().map_or(0, u64::from_le_bytes));
+    }
+    mix(words.remainder().iter().fold(0, |word, byte| word << 8 | u64::from(*byte)));
+    hash ^ hash >> 29
 }
 
 /// The bits of a key in a filter of so many words.

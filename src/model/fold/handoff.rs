@@ -1,7 +1,5 @@
 //! The fold of handoffs, attempts, leases and replies.
 
-use std::sync::Arc;
-
 use super::Position;
 use crate::model::event::{AttemptEnd, Event, Reply};
 use crate::model::handoff::{Attempt, AttemptState, Handoff, HandoffState, Transport};
@@ -16,10 +14,10 @@ impl State {
     pub(super) fn handoff_event(&mut self, event: &Event, at: Position) {
         match event {
             Event::HandoffOpened { handoff } => {
-                let handoff = &Arc::new(Handoff { place: at.place, ..handoff.clone() });
-                self.tables.put_shared(entity_key(handoff.id.as_str()), handoff);
-                self.enlisted(&**handoff, Some(&handoff.source_session), Some(&handoff.resource), at);
-                self.about(handoff.job.as_ref(), &**handoff, at);
+                let handoff = &Handoff { place: at.place, ..handoff.clone() };
+                self.tables.put(entity_key(handoff.id.as_str()), handoff);
+                self.enlisted(handoff, Some(&handoff.source_session), Some(&handoff.resource), at);
+                self.about(handoff.job.as_ref(), handoff, at);
                 self.outstanding_again(handoff);
                 self.asked(handoff);
             }

@@ -109,7 +109,9 @@ mod tests {
             assert_eq!(written(day).unwrap(), *known_text(day).as_bytes());
         }
         assert_eq!(written(first - 1), None);
-        assert_eq!(written(known("9999-12-30T22:00:00.999999Z").unwrap() + 7_200_000_000), None);
+        // The library ends a day before the year does, for the sake of its time zones.
+        let end = known("9999-12-30T22:00:00.999999Z").unwrap() + 26 * 3_600_000_000;
+        assert_eq!((written(end - MICROS).is_some(), written(end)), (true, None));
     }
 
     #[test]
