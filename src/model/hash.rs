@@ -39,9 +39,9 @@ impl Hash {
     fn digits<T>(&self, take: impl FnOnce(&str) -> T) -> T {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let mut hex = [0; 64];
-        for (pair, byte) in hex.chunks_exact_mut(2).zip(self.0) {
-            pair[0] = DIGITS[usize::from(byte >> 4)];
-            pair[1] = DIGITS[usize::from(byte & 15)];
+        for (at, byte) in self.0.iter().enumerate() {
+            hex[at * 2] = DIGITS[usize::from(byte >> 4)];
+            hex[at * 2 + 1] = DIGITS[usize::from(byte & 15)];
         }
         take(std::str::from_utf8(&hex).unwrap_or_default())
     }
@@ -87,13 +87,15 @@ impl FromStr for Hash {
         let mut bytes = [0; 32];
         // What is no digit has its upper bits set, and they stay in `bad`.
         let mut bad = 0;
-        for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-            let (high, low) = (NIBBLES[usize::from(pair[0])], NIBBLES[usize::from(pair[1])]);
-            bad |= high | low;
-            *byte = high << 4 | low & 15;
-        }
-        if text.len() == 64 && bad < 16 {
-            return Ok(Self(bytes));
+        if let Ok(text) = <&[u8; 64]>::try_from(text.as_bytes()) {
+            for (at, byte) in bytes.iter_mut().enumerate() {
+                let (high, low) = (NIBBLES[usize::from(text[at * 2])], NIBBLES[usize::from(text[at * 2 + 1])]);
+                bad |= high | low;
+                *byte = high << 4 | low & 15;
+            }
+            if bad < 16 {
+                return Ok(Self(bytes));
+            }
         }
         Err(format!("not 64 lower-case hex digits: {text:?}"))
     }

@@ -112,14 +112,19 @@ impl<T: Stored> Written for T {
 }
 
 /// A value whose bytes are there already, since it stands under several keys.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub struct Ready(Vec<u8>);
 
 impl Ready {
     /// The bytes of a value.
     pub fn new<T: Stored>(value: &T) -> Arc<Self> {
-        let mut bytes = Vec::with_capacity(64);
+        let mut bytes = Vec::with_capacity(256);
         Written::write(value, &mut bytes);
+        Arc::new(Self(bytes))
+    }
+
+    /// The bytes of a value that was written already.
+    pub fn of(bytes: Vec<u8>) -> Arc<Self> {
         Arc::new(Self(bytes))
     }
 }
@@ -214,7 +219,7 @@ impl Tables {
 
     /// The same by the bytes of the key.
     pub fn value(&self, key: &[u8]) -> Option<Cow<'_, [u8]>> {
-        self.bytes(&Key::of(key.to_vec()))
+        self.bytes(&Key::of(key))
     }
 
     /// Sets the value of a key.
@@ -312,7 +317,8 @@ impl Tables {
 
     /// The rows of a range, one after the other: nothing is gathered beforehand.
     pub fn range(&self, from: Bound<Vec<u8>>, to: Bound<Vec<u8>>, back: bool) -> Merged<'_> {
-        let over = self.rows.range((from.clone().map(Key::of), to.clone().map(Key::of)));
+        let key = |bytes: &Vec<u8>| Key::of(bytes);
+        let over = self.rows.range((from.as_ref().map(key), to.as_ref().map(key)));
         Merged { base: self.base.as_deref(), over, from, to, back, next_over: None, next_base: None }
     }
 

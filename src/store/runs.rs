@@ -237,17 +237,20 @@ impl Run {
     fn block(&self, number: usize) -> io::Result<Arc<Vec<u8>>> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.0 != number {
-            *last = (number, Arc::new(self.read(number)?));
+            let mut block = Vec::new();
+            self.read(number, &mut block)?;
+            *last = (number, Arc::new(block));
         }
         Ok(last.1.clone())
     }
 
-    fn read(&self, number: usize) -> io::Result<Vec<u8>> {
+    /// Reads a block into bytes that were another one's.
+    fn read(&self, number: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
         let from = self.blocks[number].1;
         let to = self.blocks.get(number + 1).map_or(self.end, |block| block.1);
-        let mut bytes = vec![0; (to - from) as usize];
-        match files::read_at(&self.file, &mut bytes, from)? {
-            read if read == bytes.len() => Ok(bytes),
+        bytes.resize((to - from) as usize, 0);
+        match files::read_at(&self.file, bytes, from)? {
+            read if read == bytes.len() => Ok(()),
             _ => Err(ErrorKind::UnexpectedEof.into()),
         }
     }

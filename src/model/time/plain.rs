@@ -15,9 +15,12 @@ const ERA: i64 = 146_097;
 /// Microseconds since 1970 of a text in this form; `None` for any other text, also where it may be a moment.
 pub(super) fn read(text: &[u8]) -> Option<i64> {
     let text: &[u8; LENGTH] = text.try_into().ok()?;
-    let fits = |(byte, form): (&u8, &u8)| if *form == b'0' { byte.is_ascii_digit() } else { byte == form };
-    if !text.iter().zip(FORM).all(fits) {
-        return None;
+    for (at, form) in FORM.iter().enumerate() {
+        // A digit less 48 is below 10, and every sign of the form is the same sign.
+        let range = if *form == b'0' { 10 } else { 1 };
+        if text[at].wrapping_sub(*form) >= range {
+            return None;
+        }
     }
     let number = |from: usize, to: usize| {
         text[from..to].iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0'))
