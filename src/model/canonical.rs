@@ -17,7 +17,6 @@ pub(super) fn sorted(text: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// A member of an open map: where its key stands in the text, and key and value in `out`.
-#[derive(Clone, Copy)]
 struct Member {
     key: (usize, usize),
     from: usize,

@@ -33,7 +33,7 @@ impl Ord for Key {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
         let (Bytes::Short(length, one), Bytes::Short(other_length, other)) = (&self.0, &other.0) else {
-            return self.bytes().cmp(other.bytes());
+            return self.by_bytes(other);
         };
         let mut at = 0;
         while at < WORDS {
@@ -68,6 +68,19 @@ impl std::fmt::Debug for Key {
 }
 
 impl Key {
+    /// The order of keys of which one is long. Apart, so that the way of the others is a short one.
+    #[cold]
+    #[inline(never)]
+    fn by_bytes(&self, other: &Self) -> Ordering {
+        let (one, other) = (self.bytes(), other.bytes());
+        match (one.first_chunk(), other.first_chunk()) {
+            (Some(first), Some(second)) if first != second => {
+                u64::from_be_bytes(*first).cmp(&u64::from_be_bytes(*second))
+            }
+            _ => one.cmp(other),
+        }
+    }
+
     /// The empty tuple of a table; as a range, the whole table.
     pub fn new(table: Table) -> Self {
         Self::of(&[table as u8])

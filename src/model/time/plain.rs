@@ -22,18 +22,20 @@ pub(super) fn read(text: &[u8]) -> Option<i64> {
             return None;
         }
     }
-    let number = |from: usize, to: usize| {
-        text[from..to].iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0'))
+    let pair = |at: usize| i64::from(text[at] - b'0') * 10 + i64::from(text[at + 1] - b'0');
+    let (year, month, day) = (pair(0) * 100 + pair(2), pair(5), pair(8));
+    let (hour, minute, second) = (pair(11), pair(14), pair(17));
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let last = match month {
+        2 => 28 + i64::from(leap),
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => 0,
     };
-    let (year, month, day) = (number(0, 4), number(5, 7), number(8, 10));
-    let (hour, minute, second) = (number(11, 13), number(14, 16), number(17, 19));
-    let is_moment = (1..=12).contains(&month) && day >= 1 && hour < 24 && minute < 60 && second < 60;
-    let days = days(year, month, day);
-    // A day that its month has not would come back as one of the next month.
-    if !is_moment || date(days) != (year, month, day) {
+    if !(1..=last).contains(&day) || hour > 23 || minute > 59 || second > 59 {
         return None;
     }
-    Some((days * DAY + hour * 3600 + minute * 60 + second) * MICROS + number(20, 26))
+    Some((days(year, month, day) * DAY + hour * 3600 + minute * 60 + second) * MICROS + (pair(20) * 100 + pair(22)) * 100 + pair(24))
 }
 
 /// A moment in this form; `None` where its year has not four digits.
