@@ -89,7 +89,8 @@ impl FromStr for Hash {
         let mut bad = 0;
         if let Ok(text) = <&[u8; 64]>::try_from(text.as_bytes()) {
             for (at, byte) in bytes.iter_mut().enumerate() {
-                let (high, low) = (NIBBLES[usize::from(text[at * 2])], NIBBLES[usize::from(text[at * 2 + 1])]);
+                let (high, low) =
+                    (NIBBLES[usize::from(text[at * 2])], NIBBLES[usize::from(text[at * 2 + 1])]);
                 bad |= high | low;
                 *byte = high << 4 | low & 15;
             }
@@ -171,7 +172,10 @@ mod tests {
             text[at] = byte;
             let text = String::from_utf8(text).unwrap();
             let known = blake3::Hash::from_hex(&text).ok().filter(|_| text == text.to_lowercase());
-            assert_eq!(text.parse::<Hash>().ok().map(|hash| *hash.bytes()), known.map(|hash| *hash.as_bytes()));
+            assert_eq!(
+                text.parse::<Hash>().ok().map(|hash| *hash.bytes()),
+                known.map(|hash| *hash.as_bytes())
+            );
         }
         assert!(format!("{}0", hash.hex()).parse::<Hash>().is_err());
         assert!(format!("é{}", &hash.hex()[2..]).parse::<Hash>().is_err());
@@ -229,8 +233,10 @@ mod tests {
     fn members_are_moved_where_that_is_enough_and_only_there() {
         use crate::model::canonical::sorted;
         for (text, canonical) in [
-            (r#"{"b":{"d":[],"c":"\\\"}"},"a":[{"y":1,"x":-2},null]}"#,
-             r#"{"a":[{"x":-2,"y":1},null],"b":{"c":"\\\"}","d":[]}}"#),
+            (
+                r#"{"b":{"d":[],"c":"\\\"}"},"a":[{"y":1,"x":-2},null]}"#,
+                r#"{"a":[{"x":-2,"y":1},null],"b":{"c":"\\\"}","d":[]}}"#,
+            ),
             (r#"{"b":1,"ba":2,"a":true}"#, r#"{"a":true,"b":1,"ba":2}"#),
             (r#""x""#, r#""x""#),
             ("[[],{}]", "[[],{}]"),
@@ -240,8 +246,23 @@ mod tests {
         }
         let deep = "[".repeat(1000) + &"]".repeat(1000);
         for text in [
-            "1.0", "1e3", "1000000000000000", r#"{"é":1}"#, r#"{"\n":1}"#, r#"{"b":1,"a":2,"a":3}"#,
-            r#"{"a":1,"a":2}"#, "", "nul", "1 ", "[1", "[1,]", r#"{"a"}"#, r#"{a:1}"#, r#"{"a":1"#, r#""a"#, "-",
+            "1.0",
+            "1e3",
+            "1000000000000000",
+            r#"{"é":1}"#,
+            r#"{"\n":1}"#,
+            r#"{"b":1,"a":2,"a":3}"#,
+            r#"{"a":1,"a":2}"#,
+            "",
+            "nul",
+            "1 ",
+            "[1",
+            "[1,]",
+            r#"{"a"}"#,
+            r#"{a:1}"#,
+            r#"{"a":1"#,
+            r#""a"#,
+            "-",
             deep.as_str(),
         ] {
             assert_eq!(sorted(text.as_bytes()), None, "{text}");

@@ -212,7 +212,8 @@ impl FromStr for Name {
                 Err("a name begins with a letter or digit".to_owned())
             }
             _ if !plain => {
-                let found = text.chars().find(|c| !c.is_ascii() || !IN_NAMES[*c as usize]).unwrap_or_default();
+                let found =
+                    text.chars().find(|c| !c.is_ascii() || !IN_NAMES[*c as usize]).unwrap_or_default();
                 Err(format!("a name has letters, digits and . _ : / @ + - only, not {found:?}"))
             }
             _ if dots => Err("a name never contains ..".to_owned()),

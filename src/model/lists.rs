@@ -195,7 +195,8 @@ impl State {
         if moves || kind == IdKind::JobId {
             let before = self.tables.get::<Placed>(&placed_key(id));
             let now = Placed::new(at.place, entity.state_word());
-            self.stands::<T>(id, &row, before, now);
+            self.stands(kind, &row, before.as_ref(), &now);
+            self.tables.put_own(placed_key(id), now);
         }
     }
 
@@ -217,20 +218,25 @@ impl State {
     /// An object has come to another state.
     pub(super) fn sorted<T: Entity>(&mut self, id: &T::Id, state: Option<&'static str>) {
         let id = id.as_str();
-        if let Some(before) = self.tables.get::<Placed>(&placed_key(id)) {
+        let mut before = None;
+        self.tables.change(placed_key(id), |placed: &mut Placed| {
+            let now = Placed::new(placed.place, state);
+            before = Some(std::mem::replace(placed, now));
+        });
+        if let Some(before) = before {
             let now = Placed::new(before.place, state);
-            self.stands::<T>(id, &Row::ready(id, before.place), Some(before), now);
+            self.stands(T::Id::KIND, &Row::ready(id, before.place), Some(&before), &now);
         }
     }
 
-    fn stands<T: Entity>(&mut self, id: &str, row: &Arc<Ready>, before: Option<Placed>, now: Placed) {
+    /// The row under the state that was goes, one under the state that is comes.
+    fn stands(&mut self, kind: IdKind, row: &Arc<Ready>, before: Option<&Placed>, now: &Placed) {
         if let Some(Placed { place, state: Some(word) }) = before {
-            self.tables.delete(of_state(T::Id::KIND, &word).number(place));
+            self.tables.delete(of_state(kind, word).number(*place));
         }
         if let Some(word) = &now.state {
-            self.tables.put_ready(of_state(T::Id::KIND, word).number(now.place), row);
+            self.tables.put_ready(of_state(kind, word).number(now.place), row);
         }
-        self.tables.put_own(placed_key(id), now);
     }
 }
 

@@ -35,7 +35,11 @@ pub(super) fn read(text: &[u8]) -> Option<i64> {
     if !(1..=last).contains(&day) || hour > 23 || minute > 59 || second > 59 {
         return None;
     }
-    Some((days(year, month, day) * DAY + hour * 3600 + minute * 60 + second) * MICROS + (pair(20) * 100 + pair(22)) * 100 + pair(24))
+    Some(
+        (days(year, month, day) * DAY + hour * 3600 + minute * 60 + second) * MICROS
+            + (pair(20) * 100 + pair(22)) * 100
+            + pair(24),
+    )
 }
 
 /// A moment in this form; `None` where its year has not four digits.

@@ -89,7 +89,8 @@ fn what_cannot_be_read_again_is_told() {
 fn where_no_file_is_to_be_had_nothing_has_changed() {
     let mut runs = Runs::default();
     put_out(&mut runs, &BTreeMap::from([(vec![1], Some(vec![2]))]));
-    let refused = runs.put_out([([3u8].as_slice(), Some(|into: &mut Vec<u8>| into.push(4)))].into_iter(), &|| None);
+    let refused =
+        runs.put_out([([3u8].as_slice(), Some(|into: &mut Vec<u8>| into.push(4)))].into_iter(), &|| None);
     assert!(refused.is_err());
     assert_eq!((runs.get(&[1]), runs.get(&[3])), (Some(vec![2]), None));
 }
