@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use super::event::{Event, Record};
-use super::id::{Id, JobId, RunId, SessionId};
+use super::id::{Id, JobId, ResultId, RunId, SessionId};
 use super::job::{Job, Place};
 use super::result::{Answer, History, Judgement, Shared, Standing, StoredResult};
 use super::run::{Gate, Run, RunStatus};
 use super::session::Session;
 use super::state::{Answered, Entity, State, entity_key};
-use super::tables::{Key, Table};
+use super::tables::{Key, Ready, Table};
 use super::time::Time;
 
 mod effects;
@@ -35,7 +35,7 @@ impl State {
                 let key = Key::new(Table::Operation).text(op.as_str());
                 let answered =
                     Answered { req: *req, seq: record.seq, hash: record.hash, answer: answer.clone() };
-                self.tables.put(key, &answered);
+                self.tables.put_own(key, answered);
             }
         }
         for question in questions {
@@ -61,7 +61,7 @@ impl State {
                     session.updated_at = at.at;
                 });
                 if to.is_ended() {
-                    self.tables.delete(&Key::new(Table::Open).text(session.as_str()));
+                    self.tables.delete(Key::new(Table::Open).text(session.as_str()));
                 }
             }
             Event::RunStarted { .. }
@@ -176,9 +176,7 @@ impl State {
             }
             Event::ResultChecked { result, checked } => {
                 self.change(result, |result: &mut StoredResult| result.checked = Some(checked.clone()));
-                if let Some(result) = self.get::<StoredResult>(result) {
-                    self.judged(&result, at);
-                }
+                self.judged(result, at);
             }
             Event::ReceiptRecorded { receipt } => self.receipt_recorded(receipt, at),
             _ => {}
@@ -186,7 +184,8 @@ impl State {
     }
 
     /// A checked answer counts for its question, and is a judgement of its artifacts and subject.
-    fn judged(&mut self, result: &StoredResult, at: Position) {
+    fn judged(&mut self, id: &ResultId, at: Position) {
+        let Some(result) = self.see::<StoredResult>(id) else { return };
         let Some(checked) = &result.checked else { return };
         let answer = Answer {
             result: result.id.clone(),
@@ -197,42 +196,47 @@ impl State {
             model: result.provenance.model_served.clone(),
             standing: checked.standing,
         };
-        self.told(result.question(), |history| history.answers.push(answer));
-        if checked.standing == Standing::Surplus {
+        let (standing, question) = (checked.standing, result.question().to_owned());
+        self.told(&question, |history| history.answers.push(answer.clone()));
+        if standing == Standing::Surplus {
             return;
         }
-        let Some(job) = result.job.as_ref().and_then(|id| self.get::<Job>(id)) else { return };
+        let Some(job) = answer.job.as_ref().and_then(|id| self.get::<Job>(id)) else { return };
         let mut judgement = Judgement {
             fingerprint: job.fingerprint.clone(),
             job: job.id.clone(),
-            result: result.id.clone(),
-            verdict: checked.verdict.value.clone(),
+            result: answer.result,
+            verdict: answer.verdict,
             shares: Shared::Subject,
         };
         let subject = format!("subject {}", job.subject);
         self.tables.put(Key::new(Table::Judgement).text(&subject).number(at.place), &judgement);
         judgement.shares = Shared::Artifact;
+        let judgement = Ready::new(&judgement);
         for place in &job.places {
             let key = Key::new(Table::Judgement).text(&place.hash.hex()).number(at.place);
-            self.tables.put(key, &judgement);
+            self.tables.put_ready(key, &judgement);
         }
     }
 
     fn change<T: Entity>(&mut self, id: &T::Id, change: impl FnOnce(&mut T)) {
-        if let Some(mut entity) = self.get::<T>(id) {
+        let mut moved = None;
+        self.tables.change(entity_key(id.as_str()), |entity: &mut T| {
             let before = entity.state_word();
-            change(&mut entity);
-            if entity.state_word() != before {
-                self.sorted(&entity);
-            }
-            self.tables.put(entity_key(id.as_str()), &entity);
+            change(entity);
+            moved = Some(entity.state_word()).filter(|now| *now != before);
+        });
+        if let Some(word) = moved {
+            self.sorted::<T>(id, word);
         }
     }
 
     fn told(&mut self, fingerprint: &str, change: impl FnOnce(&mut History)) {
-        let mut history = self.history(fingerprint);
-        change(&mut history);
-        self.tables.put(Key::new(Table::History).text(fingerprint), &history);
+        let key = Key::new(Table::History).text(fingerprint);
+        if !self.tables.holds(&key) {
+            self.tables.put_own(key.clone(), History::default());
+        }
+        self.tables.change(key, change);
     }
 }
 

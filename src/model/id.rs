@@ -3,8 +3,9 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Crockford's base32 alphabet in lower case: no i, l, o, u.
 pub const CROCKFORD: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
@@ -25,11 +26,24 @@ pub fn base32(bytes: &[u8], length: usize) -> String {
 
 /// Whether a text is `length` characters of the alphabet.
 pub fn is_base32(text: &str, length: usize) -> bool {
-    let of_alphabet = |byte: u8| match byte {
-        b'i' | b'l' | b'o' | b'u' => false,
-        _ => byte.is_ascii_digit() || byte.is_ascii_lowercase(),
-    };
-    text.len() == length && text.bytes().all(of_alphabet)
+    text.len() == length && text.bytes().all(|byte| IN_IDS[usize::from(byte)])
+}
+
+/// Which bytes are of the alphabet.
+const IN_IDS: [bool; 256] = of_set(CROCKFORD);
+/// Which bytes stand in names.
+const IN_NAMES: [bool; 256] =
+    of_set(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz._:/@+-");
+
+/// Which bytes a set has: ids and names are read for every event of a log.
+const fn of_set(set: &[u8]) -> [bool; 256] {
+    let mut has = [false; 256];
+    let mut at = 0;
+    while at < set.len() {
+        has[set[at] as usize] = true;
+        at += 1;
+    }
+    has
 }
 
 /// Characters of an id after its letter.
@@ -37,31 +51,59 @@ pub const ID_LENGTH: usize = 12;
 /// Characters of a nonce.
 pub const NONCE_LENGTH: usize = 26;
 
+/// Bytes of the text of an id.
+const ID_BYTES: usize = 2 + ID_LENGTH;
+
+/// The text of an id where it stands, so that a copy takes no room of its own. Two blanks fill it up: whole
+/// words are looked at faster.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(align(8))]
+struct IdText([u8; ID_BYTES + 2]);
+
+impl IdText {
+    fn new(text: &str) -> Self {
+        let mut bytes = [b' '; ID_BYTES + 2];
+        let length = text.len().min(ID_BYTES);
+        bytes[..length].copy_from_slice(&text.as_bytes()[..length]);
+        Self(bytes)
+    }
+
+    fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).ok().and_then(|text| text.get(..ID_BYTES)).unwrap_or_default()
+    }
+}
+
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident $letter:literal $word:literal;)+) => {
         $(
             $(#[$doc])*
-            #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
-            #[serde(transparent)]
-            pub struct $name(String);
+            #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, schemars::JsonSchema)]
+            #[schemars(transparent)]
+            pub struct $name(#[schemars(with = "String")] IdText);
 
             impl Id for $name {
                 const KIND: IdKind = IdKind::$name;
-                fn from_text(text: String) -> Self { Self(text) }
-                fn as_str(&self) -> &str { &self.0 }
+                fn from_text(text: impl AsRef<str>) -> Self { Self(IdText::new(text.as_ref())) }
+                fn as_str(&self) -> &str { self.0.as_str() }
             }
 
             impl fmt::Display for $name {
-                fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result { f.write_str(&self.0) }
+                fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result { f.write_str(self.0.as_str()) }
             }
 
             impl fmt::Debug for $name {
-                fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result { f.write_str(&self.0) }
+                fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result { f.write_str(self.0.as_str()) }
             }
 
             impl FromStr for $name {
                 type Err = String;
                 fn from_str(text: &str) -> Result<Self, String> { parse::<Self>(text) }
+            }
+
+            impl Serialize for $name {
+                fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                    serializer.serialize_str(self.0.as_str())
+                }
             }
 
             impl<'de> Deserialize<'de> for $name {
@@ -91,7 +133,7 @@ pub trait Id: Sized + Clone + fmt::Display {
     /// The kind of object.
     const KIND: IdKind;
     /// Wraps a text that is known to be an id of this kind.
-    fn from_text(text: String) -> Self;
+    fn from_text(text: impl AsRef<str>) -> Self;
     /// The text of the id.
     fn as_str(&self) -> &str;
     /// An id of this kind from 8 or more bytes (the first 60 bits count).
@@ -102,8 +144,10 @@ pub trait Id: Sized + Clone + fmt::Display {
 
 fn parse<T: Id>(text: &str) -> Result<T, String> {
     let letter = T::KIND.letter();
-    match text.strip_prefix(letter).and_then(|rest| rest.strip_prefix('-')) {
-        Some(rest) if is_base32(rest, ID_LENGTH) => Ok(T::from_text(text.to_owned())),
+    match text.split_at_checked(2) {
+        Some((kind, rest)) if kind.as_bytes() == [letter as u8, b'-'] && is_base32(rest, ID_LENGTH) => {
+            Ok(T::from_text(text))
+        }
         _ => Err(format!("not a {} id ({letter}- and 12 characters)", T::KIND.word())),
     }
 }
@@ -139,9 +183,9 @@ impl IdKind {
 }
 
 /// A name that a user chooses: `[A-Za-z0-9][A-Za-z0-9._:/@+_-]{0,127}`, without `..`. Never a file name.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
-#[serde(transparent)]
-pub struct Name(String);
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, schemars::JsonSchema)]
+#[schemars(transparent)]
+pub struct Name(#[schemars(with = "String")] Arc<str>);
 
 impl Name {
     /// The text.
@@ -154,20 +198,33 @@ impl FromStr for Name {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._:/@+-".contains(&byte);
-        if text.is_empty() || text.len() > 128 {
-            return Err("a name has 1 to 128 characters".to_owned());
+        let bytes = text.as_bytes();
+        let (mut plain, mut dots, mut before) = (true, false, 0);
+        for &byte in bytes {
+            plain &= IN_NAMES[usize::from(byte)];
+            dots |= byte == b'.' && before == b'.';
+            before = byte;
         }
-        if !text.as_bytes()[0].is_ascii_alphanumeric() {
-            return Err("a name begins with a letter or digit".to_owned());
+        match bytes {
+            [] => Err("a name has 1 to 128 characters".to_owned()),
+            [_, rest @ ..] if rest.len() > 127 => Err("a name has 1 to 128 characters".to_owned()),
+            [first, ..] if !first.is_ascii_alphanumeric() => {
+                Err("a name begins with a letter or digit".to_owned())
+            }
+            _ if !plain => {
+                let found =
+                    text.chars().find(|c| !c.is_ascii() || !IN_NAMES[*c as usize]).unwrap_or_default();
+                Err(format!("a name has letters, digits and . _ : / @ + - only, not {found:?}"))
+            }
+            _ if dots => Err("a name never contains ..".to_owned()),
+            _ => Ok(Self(text.into())),
         }
-        if let Some(found) = text.chars().find(|c| !c.is_ascii() || !allowed(*c as u8)) {
-            return Err(format!("a name has letters, digits and . _ : / @ + - only, not {found:?}"));
-        }
-        if text.contains("..") {
-            return Err("a name never contains ..".to_owned());
-        }
-        Ok(Self(text.to_owned()))
+    }
+}
+
+impl Serialize for Name {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
     }
 }
 

@@ -2,12 +2,15 @@
 //! of one object stand at one place in all of them, so that what several lists have in common is found by
 //! leaping from the one to the other. A fold like all of the state.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::fold::Position;
 use super::id::{Id, IdKind, JobId, Name, SessionId};
 use super::state::{Entity, State};
-use super::tables::{Key, Table};
+use super::tables::{Key, Ready, Table};
 
 /// A row of a list: an id and where in the order it was made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -18,11 +21,32 @@ pub struct Row {
     pub place: u64,
 }
 
+impl Row {
+    fn ready(id: &str, place: u64) -> Arc<Ready> {
+        // What serde would write of it: two of five rows that a fold makes are these.
+        let mut digits = [0; 20];
+        let mut first = digits.len();
+        let mut rest = place;
+        while rest > 0 || first == digits.len() {
+            first -= 1;
+            digits[first] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+        Ready::of([b"{\"id\":\"", id.as_bytes(), b"\",\"place\":", &digits[first..], b"}"].concat())
+    }
+}
+
 /// Where an object stands in the lists, and by which state it is found there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Placed {
     place: u64,
-    state: Option<String>,
+    state: Option<Cow<'static, str>>,
+}
+
+impl Placed {
+    fn new(place: u64, state: Option<&'static str>) -> Self {
+        Self { place, state: state.map(Cow::Borrowed) }
+    }
 }
 
 /// What the objects of a list have in common; without anything, all of a kind.
@@ -150,13 +174,14 @@ impl State {
         at: Position,
     ) {
         let kind = T::Id::KIND;
-        let row = Row { id: entity.id().as_str().to_owned(), place: at.place };
-        self.tables.put(of_kind(kind).number(at.place), &row);
+        let id = entity.id().as_str();
+        let row = Row::ready(id, at.place);
+        self.tables.put_ready(of_kind(kind).number(at.place), &row);
         if let Some(session) = session {
-            self.tables.put(of_session(session, kind).number(at.place), &row);
+            self.tables.put_ready(of_session(session, kind).number(at.place), &row);
         }
         if let Some(resource) = resource {
-            self.tables.put(of_resource(resource, kind).number(at.place), &row);
+            self.tables.put_ready(of_resource(resource, kind).number(at.place), &row);
         }
         let moves = matches!(
             kind,
@@ -168,43 +193,63 @@ impl State {
                 | IdKind::EffectId
         );
         if moves || kind == IdKind::JobId {
-            let before = self.tables.get::<Placed>(&placed_key(&row.id));
-            self.stands(kind, &row, before, entity.state_word());
+            let before = self.tables.get::<Placed>(&placed_key(id));
+            let now = Placed::new(at.place, entity.state_word());
+            self.stands(kind, &row, before.as_ref(), &now);
+            self.tables.put_own(placed_key(id), now);
         }
     }
 
     /// A new object is about a job.
     pub(super) fn about<T: Entity>(&mut self, job: Option<&JobId>, entity: &T, at: Position) {
         let Some(job) = job else { return };
-        let row = Row { id: entity.id().as_str().to_owned(), place: at.place };
-        self.tables.put(of_job(job, T::Id::KIND).number(at.place), &row);
+        let row = Row::ready(entity.id().as_str(), at.place);
+        self.tables.put_ready(of_job(job, T::Id::KIND).number(at.place), &row);
     }
 
     /// A known job is another session's too; it keeps its place.
     pub(super) fn member_too(&mut self, session: &SessionId, job: &JobId) {
         if let Some(Placed { place, .. }) = self.tables.get(&placed_key(job.as_str())) {
-            let row = Row { id: job.as_str().to_owned(), place };
-            self.tables.put(of_session(session, IdKind::JobId).number(place), &row);
+            let row = Row::ready(job.as_str(), place);
+            self.tables.put_ready(of_session(session, IdKind::JobId).number(place), &row);
         }
     }
 
     /// An object has come to another state.
-    pub(super) fn sorted<T: Entity>(&mut self, entity: &T) {
-        let id = entity.id().as_str();
-        if let Some(before) = self.tables.get::<Placed>(&placed_key(id)) {
-            let row = Row { id: id.to_owned(), place: before.place };
-            self.stands(T::Id::KIND, &row, Some(before), entity.state_word());
+    pub(super) fn sorted<T: Entity>(&mut self, id: &T::Id, state: Option<&'static str>) {
+        let id = id.as_str();
+        let mut before = None;
+        self.tables.change(placed_key(id), |placed: &mut Placed| {
+            let now = Placed::new(placed.place, state);
+            before = Some(std::mem::replace(placed, now));
+        });
+        if let Some(before) = before {
+            let now = Placed::new(before.place, state);
+            self.stands(T::Id::KIND, &Row::ready(id, before.place), Some(&before), &now);
         }
     }
 
-    fn stands(&mut self, kind: IdKind, row: &Row, before: Option<Placed>, state: Option<&str>) {
+    /// The row under the state that was goes, one under the state that is comes.
+    fn stands(&mut self, kind: IdKind, row: &Arc<Ready>, before: Option<&Placed>, now: &Placed) {
         if let Some(Placed { place, state: Some(word) }) = before {
-            self.tables.delete(&of_state(kind, &word).number(place));
+            self.tables.delete(of_state(kind, word).number(*place));
         }
-        if let Some(word) = state {
-            self.tables.put(of_state(kind, word).number(row.place), row);
+        if let Some(word) = &now.state {
+            self.tables.put_ready(of_state(kind, word).number(now.place), row);
         }
-        let placed = Placed { place: row.place, state: state.map(str::to_owned) };
-        self.tables.put(placed_key(&row.id), &placed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_written_as_serde_writes_it() {
+        for place in [0, 9, 10, 4096, 1 << 53, u64::MAX] {
+            let row = Row { id: "s-0123456789ab".into(), place };
+            let known = Ready::of(serde_json::to_vec(&row).unwrap());
+            assert_eq!(Row::ready(&row.id, place), known);
+        }
     }
 }

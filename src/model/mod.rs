@@ -1,6 +1,7 @@
 //! Plain data: ids, times, hashes, entities, events and their fold. Does no input or output, reads no
 //! clock and no environment, and knows no rule.
 
+mod canonical;
 pub mod capability;
 pub mod check;
 pub mod checkpoint;

@@ -197,16 +197,16 @@ impl State {
 
     pub(super) fn no_longer_asked(&mut self, handoff: &Handoff) {
         self.unqueue(handoff);
-        self.tables.delete(&asked_key(handoff));
+        self.tables.delete(asked_key(handoff));
     }
 
     /// Takes a handoff out of the queue, before something changes by which it is found there.
     pub(super) fn unqueue(&mut self, handoff: &Handoff) {
         for key in ready_keys(handoff) {
-            self.tables.delete(&key);
+            self.tables.delete(key);
         }
         if let Some(from) = handoff.ready_at {
-            self.tables.delete(&waiting_key(handoff, from));
+            self.tables.delete(waiting_key(handoff, from));
         }
     }
 
@@ -219,10 +219,10 @@ impl State {
     }
 
     pub(super) fn no_longer_leased(&mut self, attempt: &Attempt) {
-        self.tables.delete(&lapsed_key(&attempt.id));
+        self.tables.delete(lapsed_key(&attempt.id));
         if let Some(handoff) = self.get::<Handoff>(&attempt.handoff) {
             for key in lease_keys(&handoff.target_class, &attempt.id, &attempt.lease) {
-                self.tables.delete(&key);
+                self.tables.delete(key);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! The state: the fold of all events, seen only through lookups by key. [`super::fold`] writes it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -113,6 +114,11 @@ impl State {
         self.tables.changes()
     }
 
+    /// The same, where the bytes of a value are added to others.
+    pub fn written(&self) -> impl Iterator<Item = (&[u8], Option<impl FnOnce(&mut Vec<u8>)>)> {
+        self.tables.written()
+    }
+
     /// The bytes of all keys and values, in order.
     #[cfg(test)]
     pub(crate) fn all_rows(&self) -> impl Iterator<Item = super::tables::RowBytes<'_>> {
@@ -134,9 +140,14 @@ impl State {
         self.tables.get(&entity_key(id.as_str()))
     }
 
+    /// The same, where it stands if it stands in memory.
+    pub(super) fn see<T: Entity>(&self, id: &T::Id) -> Option<Cow<'_, T>> {
+        self.tables.see(&entity_key(id.as_str()))
+    }
+
     /// Whether anything has this id.
     pub fn holds(&self, id: &str) -> bool {
-        self.tables.bytes(&entity_key(id)).is_some()
+        self.tables.holds(&entity_key(id))
     }
 
     /// A fingerprint of the entity as it stands, to tell whether it changed between two readings.
@@ -219,16 +230,16 @@ impl State {
 
     /// The session that an event belongs to: the one it names, else that of its run or its handoff.
     pub fn session_of(&self, event: &ExternalEvent) -> Option<SessionId> {
-        let of_run = || Some(self.get::<Run>(event.run.as_ref()?)?.session);
-        let of_handoff = || Some(self.get::<Handoff>(event.handoff.as_ref()?)?.source_session);
+        let of_run = || Some(self.see::<Run>(event.run.as_ref()?)?.session.clone());
+        let of_handoff = || Some(self.see::<Handoff>(event.handoff.as_ref()?)?.source_session.clone());
         event.session.clone().or_else(of_run).or_else(of_handoff)
     }
 
     /// The session that a source belongs to, if any.
     pub fn session_of_source(&self, source: &Source) -> Option<SessionId> {
         match source {
-            Source::Result(id) => Some(self.get::<StoredResult>(id)?.provenance.source_session),
-            Source::Event(id) => self.session_of(&self.get(id)?),
+            Source::Result(id) => Some(self.see::<StoredResult>(id)?.provenance.source_session.clone()),
+            Source::Event(id) => self.session_of(&*self.see(id)?),
         }
     }
 

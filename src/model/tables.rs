@@ -12,8 +12,11 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+mod key;
 #[cfg(test)]
 mod tests;
+
+pub use key::{KEY_LIMIT, Key};
 
 /// The tables; the byte begins each key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,68 +73,6 @@ pub enum Table {
     Meta = b'c' as isize,
 }
 
-/// Bytes that a key has at most: what an index on disk takes.
-pub const KEY_LIMIT: usize = 511;
-/// Bytes of a part; three of them and a number stay below the limit of a key.
-const PART_LIMIT: usize = 160;
-
-/// A key: a table and a tuple of parts.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key(Vec<u8>);
-
-impl Key {
-    /// The empty tuple of a table; as a range, the whole table.
-    pub fn new(table: Table) -> Self {
-        Self(vec![table as u8])
-    }
-
-    /// Adds a text with its length before it.
-    #[must_use]
-    pub fn text(mut self, text: &str) -> Self {
-        // Names have at most 128 bytes and hashes 68; a longer part is named by its hash.
-        let long;
-        let part = if text.len() <= PART_LIMIT {
-            text
-        } else {
-            long = super::hash::Hash::of(text.as_bytes()).hex();
-            &long
-        };
-        self.0.push(part.len() as u8);
-        self.0.extend_from_slice(part.as_bytes());
-        self
-    }
-
-    /// Adds a number, in an order that sorts as numbers do.
-    #[must_use]
-    pub fn number(mut self, number: u64) -> Self {
-        self.0.extend_from_slice(&number.to_be_bytes());
-        self
-    }
-
-    /// Adds the beginning of a last text; ids are looked up by their prefixes.
-    #[must_use]
-    pub fn raw(mut self, text: &str) -> Self {
-        self.0.extend_from_slice(text.as_bytes());
-        self
-    }
-
-    /// Its bytes.
-    pub fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-
-    fn after_all(&self) -> Bound<Vec<u8>> {
-        let mut end = self.0.clone();
-        while let Some(last) = end.pop() {
-            if last < u8::MAX {
-                end.push(last + 1);
-                return Bound::Excluded(end);
-            }
-        }
-        Bound::Unbounded
-    }
-}
-
 /// Rows below the tables in memory: an index on disk, or another state. Keys have at most
 /// [`KEY_LIMIT`] bytes.
 pub trait Base: std::fmt::Debug + Send + Sync {
@@ -149,24 +90,70 @@ impl<T: Serialize + DeserializeOwned + Clone + std::fmt::Debug + Send + Sync + '
 
 /// A value as it was put, until somebody wants its bytes.
 trait Written: std::fmt::Debug + Send + Sync {
-    fn bytes(&self) -> Vec<u8>;
+    /// Adds its bytes to others.
+    fn write(&self, into: &mut Vec<u8>);
     fn as_any(&self) -> &dyn Any;
+    fn as_any_mut(&mut self) -> &mut dyn Any;
 }
 
 impl<T: Stored> Written for T {
-    fn bytes(&self) -> Vec<u8> {
+    fn write(&self, into: &mut Vec<u8>) {
         // Plain data without foreign keys: writing it to memory cannot fail.
-        serde_json::to_vec(self).unwrap_or_default()
+        let _ = serde_json::to_writer(into, self);
     }
 
     fn as_any(&self) -> &dyn Any {
         self
     }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+/// A value whose bytes are there already, since it stands under several keys.
+#[derive(Debug, PartialEq)]
+pub struct Ready(Vec<u8>);
+
+impl Ready {
+    /// The bytes of a value.
+    pub fn new<T: Stored>(value: &T) -> Arc<Self> {
+        let mut bytes = Vec::with_capacity(256);
+        Written::write(value, &mut bytes);
+        Arc::new(Self(bytes))
+    }
+
+    /// The bytes of a value that was written already.
+    pub fn of(bytes: Vec<u8>) -> Arc<Self> {
+        Arc::new(Self(bytes))
+    }
+}
+
+impl Written for Ready {
+    fn write(&self, into: &mut Vec<u8>) {
+        into.extend_from_slice(&self.0);
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+impl dyn Written {
+    fn bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(128);
+        self.write(&mut bytes);
+        bytes
+    }
 }
 
 /// Rows in memory: a value, or that there is none any more. A fold changes the same few values again and
 /// again, so they are kept as they are and written as bytes only when they leave memory.
-type Overlay = BTreeMap<Vec<u8>, Option<Arc<dyn Written>>>;
+type Overlay = BTreeMap<Key, Option<Arc<dyn Written>>>;
 /// A key and its value.
 pub type RowBytes<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
 
@@ -200,46 +187,88 @@ impl Tables {
 
     /// The value of a key; `None` where there is none.
     pub fn get<T: Stored>(&self, key: &Key) -> Option<T> {
-        if let Some(value) = self.rows.get(&key.0)
+        self.see::<T>(key).map(Cow::into_owned)
+    }
+
+    /// The same, where it stands if it stands in memory.
+    pub fn see<T: Stored>(&self, key: &Key) -> Option<Cow<'_, T>> {
+        if let Some(value) = self.rows.get(key)
             && let Some(value) = value.as_ref()?.as_any().downcast_ref::<T>()
         {
-            return Some(value.clone());
+            return Some(Cow::Borrowed(value));
         }
         // Values were written by `put` of the same build, so reading one back cannot fail.
-        self.bytes(key).and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        self.bytes(key).and_then(|bytes| serde_json::from_slice(&bytes).ok()).map(Cow::Owned)
+    }
+
+    /// Whether a key has a value.
+    pub fn holds(&self, key: &Key) -> bool {
+        match self.rows.get(key) {
+            Some(value) => value.is_some(),
+            None => self.base.as_ref().is_some_and(|base| base.get(key.bytes()).is_some()),
+        }
     }
 
     /// The bytes of a value, for comparing two readings.
     pub fn bytes(&self, key: &Key) -> Option<Cow<'_, [u8]>> {
-        self.value(&key.0)
+        match self.rows.get(key) {
+            Some(value) => value.as_ref().map(|value| Cow::Owned(value.bytes())),
+            None => self.base.as_ref()?.get(key.bytes()).map(Cow::Owned),
+        }
     }
 
     /// The same by the bytes of the key.
     pub fn value(&self, key: &[u8]) -> Option<Cow<'_, [u8]>> {
-        match self.rows.get(key) {
-            Some(value) => value.as_ref().map(|value| Cow::Owned(value.bytes())),
-            None => self.base.as_ref()?.get(key).map(Cow::Owned),
-        }
+        self.bytes(&Key::of(key))
     }
 
     /// Sets the value of a key.
     pub fn put<T: Stored>(&mut self, key: Key, value: &T) {
-        debug_assert!(key.0.len() <= KEY_LIMIT, "a key of {} bytes", key.0.len());
-        self.rows.insert(key.0, Some(Arc::new(value.clone())));
+        self.put_own(key, value.clone());
+    }
+
+    /// The same, of a value that nobody else needs.
+    pub fn put_own<T: Stored>(&mut self, key: Key, value: T) {
+        self.insert(key, Arc::new(value));
+    }
+
+    /// The same, of a value that stands under several keys.
+    pub fn put_ready(&mut self, key: Key, value: &Arc<Ready>) {
+        self.insert(key, value.clone());
+    }
+
+    fn insert(&mut self, key: Key, value: Arc<dyn Written>) {
+        debug_assert!(key.bytes().len() <= KEY_LIMIT, "a key of {} bytes", key.bytes().len());
+        self.rows.insert(key, Some(value));
+    }
+
+    /// Changes the value of a key, if there is one: where it stands, unless another state has it as well.
+    pub fn change<T: Stored>(&mut self, key: Key, change: impl FnOnce(&mut T)) {
+        if let Some(row) = self.rows.get_mut(&key) {
+            let Some(value) = row else { return };
+            let value = Arc::get_mut(value).and_then(|value| value.as_any_mut().downcast_mut::<T>());
+            if let Some(value) = value {
+                return change(value);
+            }
+        }
+        if let Some(mut value) = self.get::<T>(&key) {
+            change(&mut value);
+            self.put_own(key, value);
+        }
     }
 
     /// Removes a key.
-    pub fn delete(&mut self, key: &Key) {
+    pub fn delete(&mut self, key: Key) {
         if self.base.is_some() {
-            self.rows.insert(key.0.clone(), None);
+            self.rows.insert(key, None);
         } else {
-            self.rows.remove(&key.0);
+            self.rows.remove(&key);
         }
     }
 
     /// The values whose keys begin with `prefix`, first to last.
     pub fn scan<'a, T: DeserializeOwned>(&'a self, prefix: &Key) -> impl Iterator<Item = T> + use<'a, T> {
-        self.range(Bound::Included(prefix.0.clone()), prefix.after_all(), false)
+        self.range(Bound::Included(prefix.bytes().to_vec()), prefix.after_all(), false)
             .filter_map(|(_, bytes)| serde_json::from_slice(&bytes).ok())
     }
 
@@ -249,8 +278,8 @@ impl Tables {
         prefix: &Key,
         before: Option<&Key>,
     ) -> impl Iterator<Item = T> + use<'a, T> {
-        let end = before.map_or_else(|| prefix.after_all(), |key| Bound::Excluded(key.0.clone()));
-        self.range(Bound::Included(prefix.0.clone()), end, true)
+        let end = before.map_or_else(|| prefix.after_all(), |key| Bound::Excluded(key.bytes().to_vec()));
+        self.range(Bound::Included(prefix.bytes().to_vec()), end, true)
             .filter_map(|(_, bytes)| serde_json::from_slice(&bytes).ok())
     }
 
@@ -260,7 +289,7 @@ impl Tables {
         prefix: &Key,
         last: u64,
     ) -> impl Iterator<Item = T> + use<'a, T> {
-        self.range(Bound::Included(prefix.0.clone()), prefix.clone().number(last).after_all(), false)
+        self.range(Bound::Included(prefix.bytes().to_vec()), prefix.clone().number(last).after_all(), false)
             .filter_map(|(_, bytes)| serde_json::from_slice(&bytes).ok())
     }
 
@@ -274,9 +303,9 @@ impl Tables {
     /// The different texts that follow a prefix, one lookup each.
     pub fn texts(&self, prefix: &Key) -> Vec<String> {
         let mut found = Vec::new();
-        let mut from = Bound::Included(prefix.0.clone());
+        let mut from = Bound::Included(prefix.bytes().to_vec());
         while let Some((key, _)) = self.range(from, prefix.after_all(), false).next() {
-            let rest = &key[prefix.0.len()..];
+            let rest = &key[prefix.bytes().len()..];
             let text = rest.split_first().and_then(|(length, rest)| rest.get(..usize::from(*length)));
             let Some(text) = text.and_then(|text| std::str::from_utf8(text).ok()) else { break };
             from = match prefix.clone().text(text).after_all() {
@@ -295,14 +324,23 @@ impl Tables {
 
     /// The rows of a range, one after the other: nothing is gathered beforehand.
     pub fn range(&self, from: Bound<Vec<u8>>, to: Bound<Vec<u8>>, back: bool) -> Merged<'_> {
-        let over =
-            self.rows.range::<[u8], _>((from.as_ref().map(Vec::as_slice), to.as_ref().map(Vec::as_slice)));
+        let key = |bytes: &Vec<u8>| Key::of(bytes);
+        let over = self.rows.range((from.as_ref().map(key), to.as_ref().map(key)));
         Merged { base: self.base.as_deref(), over, from, to, back, next_over: None, next_base: None }
     }
 
     /// What changed over the base: a value, or that there is none any more.
     pub fn changes(&self) -> impl Iterator<Item = (&[u8], Option<Vec<u8>>)> {
-        self.rows.iter().map(|(key, value)| (key.as_slice(), value.as_ref().map(|value| value.bytes())))
+        self.rows.iter().map(|(key, value)| (key.bytes(), value.as_ref().map(|value| value.bytes())))
+    }
+
+    /// The same, where the bytes of a value are added to others.
+    pub fn written(&self) -> impl Iterator<Item = (&[u8], Option<impl FnOnce(&mut Vec<u8>)>)> {
+        let write = |value: &'_ Arc<dyn Written>| {
+            let value = value.clone();
+            move |into: &mut Vec<u8>| value.write(into)
+        };
+        self.rows.iter().map(move |(key, value)| (key.bytes(), value.as_ref().map(write)))
     }
 
     /// How many rows there are.
@@ -319,12 +357,12 @@ impl Tables {
 /// The rows of a range, from memory and from the base below it.
 pub struct Merged<'a> {
     base: Option<&'a dyn Base>,
-    over: std::collections::btree_map::Range<'a, Vec<u8>, Option<Arc<dyn Written>>>,
+    over: std::collections::btree_map::Range<'a, Key, Option<Arc<dyn Written>>>,
     from: Bound<Vec<u8>>,
     to: Bound<Vec<u8>>,
     back: bool,
     /// What each side gives next, once it was asked.
-    next_over: Option<Option<(&'a Vec<u8>, &'a Option<Arc<dyn Written>>)>>,
+    next_over: Option<Option<(&'a Key, &'a Option<Arc<dyn Written>>)>>,
     next_base: Option<Option<(Vec<u8>, Vec<u8>)>>,
 }
 
@@ -358,8 +396,8 @@ impl<'a> Iterator for Merged<'a> {
                 (None, None) => return None,
                 (Some(_), None) => Ordering::Less,
                 (None, Some(_)) => Ordering::Greater,
-                (Some((over, _)), Some((base, _))) if self.back => base.cmp(over),
-                (Some((over, _)), Some((base, _))) => (*over).cmp(base),
+                (Some((over, _)), Some((base, _))) if self.back => base.as_slice().cmp(over.bytes()),
+                (Some((over, _)), Some((base, _))) => over.bytes().cmp(base),
             };
             if order == Ordering::Greater {
                 let (key, value) = self.next_base.take()??;
@@ -369,7 +407,7 @@ impl<'a> Iterator for Merged<'a> {
                 self.next_base = None;
             }
             if let (key, Some(value)) = self.next_over.take()?? {
-                return Some((Cow::Borrowed(key), Cow::Owned(value.bytes())));
+                return Some((Cow::Borrowed(key.bytes()), Cow::Owned(value.bytes())));
             }
         }
     }

@@ -8,7 +8,8 @@ use std::marker::PhantomData;
 
 use serde::de::value::{CowStrDeserializer, MapDeserializer};
 use serde::de::{
-    DeserializeSeed, Deserializer, EnumAccess, Error, IntoDeserializer, MapAccess, VariantAccess, Visitor,
+    Deserialize, DeserializeSeed, Deserializer, EnumAccess, Error, IntoDeserializer, MapAccess,
+    VariantAccess, Visitor,
 };
 use serde::forward_to_deserialize_any;
 use serde_json::{Map, Value};
@@ -43,9 +44,9 @@ impl<'de, T: Variants> Visitor<'de> for MapVisitor<T> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<T, A::Error> {
-        let Some(first) = map.next_key::<Cow<'de, str>>()? else { return Err(A::Error::missing_field(TYPE)) };
+        let Some(Lent(first)) = map.next_key()? else { return Err(A::Error::missing_field(TYPE)) };
         if first == TYPE {
-            let tag = map.next_value::<Cow<'de, str>>()?;
+            let Lent(tag) = map.next_value()?;
             return T::read(Tagged { tag, map });
         }
         // Another program may have put the members in another order.
@@ -58,6 +59,33 @@ impl<'de, T: Variants> Visitor<'de> for MapVisitor<T> {
         };
         let map = MapDeserializer::new(members.into_iter());
         T::read(Tagged { tag: tag.into(), map }).map_err(|error: serde_json::Error| A::Error::custom(error))
+    }
+}
+
+/// A text where it stands, if nothing in it is escaped. Read as a `Cow` it would always be copied.
+struct Lent<'de>(Cow<'de, str>);
+
+impl<'de> Deserialize<'de> for Lent<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(LentVisitor)
+    }
+}
+
+struct LentVisitor;
+
+impl<'de> Visitor<'de> for LentVisitor {
+    type Value = Lent<'de>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a string")
+    }
+
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Lent<'de>, E> {
+        Ok(Lent(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Lent<'de>, E> {
+        Ok(Lent(Cow::Owned(text.to_owned())))
     }
 }
 
@@ -129,6 +157,7 @@ mod tests {
         for (text, same) in [
             (r#"{"cursor":"next","type":"run.stepped","run":"r-0123456789ab"}"#, true),
             (r#"{"type":"run.stepped","run":"r-0123456789ab","cursor":"next","later":[{}]}"#, true),
+            (r#"{"t\u0079pe":"run.\u0073tepped","run":"r-0123456789ab","cursor":"next"}"#, true),
             (r#"{"run":"r-0123456789ab","cursor":"next"}"#, false),
             (r#"{"type":"run.stepped","run":"r-0123456789ab"}"#, false),
             (r#"{"type":"run.flew","run":"r-0123456789ab","cursor":"next"}"#, false),

@@ -2,7 +2,6 @@
 //! any length needs little memory and is walked in order in the end. Gone with the process; never an index.
 
 use std::fs::File;
-use std::hash::Hasher;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -57,18 +56,19 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    /// Puts changes out, given in the order of their keys, into a file of their own; `fresh` makes files.
+    /// Puts changes out, given in the order of their keys, into a file of their own; `fresh` makes files. A value
+    /// is given as what adds its bytes to others.
     ///
     /// # Errors
     /// A failed write or read; then nothing has changed.
     pub fn put_out<'a>(
         &mut self,
-        changes: impl Iterator<Item = (&'a [u8], Option<Vec<u8>>)>,
+        changes: impl Iterator<Item = (&'a [u8], Option<impl FnOnce(&mut Vec<u8>)>)>,
         fresh: &dyn Fn() -> Option<File>,
     ) -> io::Result<()> {
         let mut writer = Writer::new(fresh, changes.size_hint().0 as u64, 0)?;
         for (key, value) in changes {
-            writer.row((key, value.as_deref()))?;
+            writer.row(key, value)?;
         }
         let mut runs = self.runs.clone();
         runs.push(Arc::new(writer.finish()?));
@@ -78,7 +78,7 @@ impl Runs {
             while let Some((key, value)) = walk.row() {
                 // Nothing lies below the oldest run that a removed row could hide.
                 if value.is_some() || from > 0 {
-                    writer.row((key, value))?;
+                    writer.row(key, value.map(|value| |into: &mut Vec<u8>| into.extend_from_slice(value)))?;
                 }
                 walk.step()?;
             }
@@ -165,10 +165,17 @@ impl Base for Runs {
     }
 }
 
+/// A number of a key for the filters: eight bytes of it at a time. Keys that were made to collide would cost
+/// looks into a run, and nothing else.
 fn hash(key: &[u8]) -> u64 {
-    let mut hasher = std::hash::DefaultHasher::new();
-    hasher.write(key);
-    hasher.finish()
+    let mut hash = key.len() as u64;
+    let mut mix = |word: u64| hash = (hash.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut words = key.chunks_exact(8);
+    for word in &mut words {
+        mix(word.try_into().map_or(0, u64::from_le_bytes));
+    }
+    mix(words.remainder().iter().fold(0, |word, byte| word << 8 | u64::from(*byte)));
+    hash ^ hash >> 29
 }
 
 /// The bits of a key in a filter of so many words.
@@ -230,17 +237,20 @@ impl Run {
     fn block(&self, number: usize) -> io::Result<Arc<Vec<u8>>> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.0 != number {
-            *last = (number, Arc::new(self.read(number)?));
+            let mut block = Vec::new();
+            self.read(number, &mut block)?;
+            *last = (number, Arc::new(block));
         }
         Ok(last.1.clone())
     }
 
-    fn read(&self, number: usize) -> io::Result<Vec<u8>> {
+    /// Reads a block into bytes that were another one's.
+    fn read(&self, number: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
         let from = self.blocks[number].1;
         let to = self.blocks.get(number + 1).map_or(self.end, |block| block.1);
-        let mut bytes = vec![0; (to - from) as usize];
-        match files::read_at(&self.file, &mut bytes, from)? {
-            read if read == bytes.len() => Ok(bytes),
+        bytes.resize((to - from) as usize, 0);
+        match files::read_at(&self.file, bytes, from)? {
+            read if read == bytes.len() => Ok(()),
             _ => Err(ErrorKind::UnexpectedEof.into()),
         }
     }
@@ -288,16 +298,24 @@ impl Writer {
         Ok(Self { file: written, run, block: Vec::with_capacity(BLOCK * 2) })
     }
 
-    fn row(&mut self, (key, value): Row<'_>) -> io::Result<()> {
-        let run = &mut self.run;
-        if self.block.is_empty() {
+    fn row(&mut self, key: &[u8], value: Option<impl FnOnce(&mut Vec<u8>)>) -> io::Result<()> {
+        let (run, block) = (&mut self.run, &mut self.block);
+        if block.is_empty() {
             run.blocks.push((key.to_vec(), run.end));
         }
-        let length = value.map_or(REMOVED, |value| value.len() as u32);
-        self.block.extend_from_slice(&(key.len() as u16).to_le_bytes());
-        self.block.extend_from_slice(&length.to_le_bytes());
-        self.block.extend_from_slice(key);
-        self.block.extend_from_slice(value.unwrap_or_default());
+        let mut lengths = [0; LENGTHS];
+        lengths[..2].copy_from_slice(&(key.len() as u16).to_le_bytes());
+        lengths[2..].copy_from_slice(&REMOVED.to_le_bytes());
+        let at = block.len() + 2;
+        block.extend_from_slice(&lengths);
+        block.extend_from_slice(key);
+        if let Some(write) = value {
+            // How long a value is, is known once it is written.
+            let from = block.len();
+            write(block);
+            let length = (block.len() - from) as u32;
+            block[at..at + 4].copy_from_slice(&length.to_le_bytes());
+        }
         let words = run.filter.len();
         bits(hash(key), words).for_each(|(word, bit)| run.filter[word] |= bit);
         run.rows += 1;

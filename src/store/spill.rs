@@ -42,7 +42,7 @@ impl Spilled {
     }
 
     fn put_out(&mut self, store: &Store) -> io::Result<()> {
-        self.runs.put_out(self.folded.state.changes(), &|| index::scratch(store))?;
+        self.runs.put_out(self.folded.state.written(), &|| index::scratch(store))?;
         self.folded.state = State::on(Arc::new(self.runs.clone()), self.folded.state.meta().clone());
         Ok(())
     }

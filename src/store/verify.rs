@@ -6,8 +6,10 @@ use std::collections::BTreeSet;
 use super::cites::cited;
 use super::compare::Compared;
 use super::damage::{Damage, Flaw};
+use super::files::Folder;
 use super::finding::{Finding, Severity};
 use super::head::Head;
+use super::record::LINE_LIMIT;
 use super::scan::{Limit, Place, Scan, Stop, segment_name};
 use super::side::{mark_bytes, mark_name};
 use super::{Position, Store};
@@ -105,6 +107,9 @@ pub(super) struct Audit<'a> {
     hash_blobs: bool,
     /// The index beside the fold of the log.
     index: Option<Compared>,
+    /// The marks; opened once, as there is one for each receipt. Who makes the folder later is met by the second
+    /// look at what has no mark.
+    receipts: Option<Folder>,
     /// Marks that were there before head was read: each must have its record.
     there: BTreeSet<String>,
     /// Receipts whose marks are not there, or empty.
@@ -128,7 +133,8 @@ pub(super) struct Audit<'a> {
 impl<'a> Audit<'a> {
     pub fn new(store: &'a Store, hash_blobs: bool) -> Result<Self> {
         // A mark is written after head: what is there now has its record before what head covers next.
-        let there = match store.folder.folder("receipts")? {
+        let receipts = store.folder.folder("receipts")?;
+        let there = match &receipts {
             Some(folder) => folder.names()?.into_iter().filter(|name| name.parse::<Hash>().is_ok()).collect(),
             None => BTreeSet::new(),
         };
@@ -136,6 +142,7 @@ impl<'a> Audit<'a> {
             store,
             hash_blobs,
             index: Compared::new(store),
+            receipts,
             there,
             unmarked: Vec::new(),
             foreign: Vec::new(),
@@ -250,14 +257,18 @@ impl<'a> Audit<'a> {
 
     fn receipt(&mut self, receipt: &Receipt) {
         self.seen.receipts += 1;
-        self.there.remove(&mark_name(&receipt.source, &receipt.consumer));
-        let key = (receipt.source.clone(), receipt.consumer.clone(), receipt.id.clone());
-        match self.store.mark(&receipt.source, &receipt.consumer) {
+        let name = mark_name(&receipt.source, &receipt.consumer);
+        self.there.remove(&name);
+        let mark = match &self.receipts {
+            Some(receipts) => receipts.read(&name, LINE_LIMIT as u64),
+            None => Ok(None),
+        };
+        match mark {
             Ok(Some(bytes)) if bytes == mark_bytes(receipt) => {}
-            Ok(None) => self.unmarked.push(key),
-            Ok(Some(bytes)) if bytes.is_empty() => self.unmarked.push(key),
-            Ok(Some(_)) => {
-                let name = mark_name(&receipt.source, &receipt.consumer);
+            Ok(mark) if mark.as_ref().is_none_or(Vec::is_empty) => {
+                self.unmarked.push((receipt.source.clone(), receipt.consumer.clone(), receipt.id.clone()));
+            }
+            Ok(_) => {
                 let what = format!("receipts/{name} is not the mark of receipt {}", receipt.id);
                 self.find(
                     "mark_damaged",

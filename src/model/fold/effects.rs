@@ -61,7 +61,7 @@ impl State {
     /// An effect is open from its plan until it is done or cleared.
     fn effect_ended(&mut self, id: &EffectId) {
         if let Some(effect) = self.get::<Effect>(id) {
-            self.tables.delete(&by("open").text(effect.session.as_str()).text(id.as_str()));
+            self.tables.delete(by("open").text(effect.session.as_str()).text(id.as_str()));
         }
     }
 

@@ -24,7 +24,8 @@ impl State {
             Event::HandoffClaimed { attempt } => {
                 self.tables.put(entity_key(attempt.id.as_str()), attempt);
                 self.leased(attempt);
-                let source = self.get::<Handoff>(&attempt.handoff).map(|handoff| handoff.source_session);
+                let source = self.see::<Handoff>(&attempt.handoff);
+                let source = source.map(|handoff| handoff.source_session.clone());
                 self.enlisted(attempt, source.as_ref(), None, at);
                 self.about(attempt.job.as_ref(), attempt, at);
                 let key = Key::new(Table::Nonce).text(&attempt.nonce_hash.hex());
@@ -105,8 +106,8 @@ impl State {
 
     /// The question about which an event says something that decides who may be asked.
     pub(super) fn question_of(&self, event: &Event) -> Option<String> {
-        let of_handoff = |id| self.get::<Handoff>(id).map(|handoff| handoff.question().to_owned());
-        let of_attempt = |id| self.get::<Attempt>(id).map(|attempt| attempt.question().to_owned());
+        let of_handoff = |id| self.see::<Handoff>(id).map(|handoff| handoff.question().to_owned());
+        let of_attempt = |id| self.see::<Attempt>(id).map(|attempt| attempt.question().to_owned());
         match event {
             Event::HandoffOpened { handoff } => Some(handoff.question().to_owned()),
             Event::HandoffClaimed { attempt } => Some(attempt.question().to_owned()),
@@ -119,7 +120,7 @@ impl State {
             | Event::LeaseRevived { attempt, .. }
             | Event::AttemptEnded { attempt, .. } => of_attempt(attempt),
             Event::ResultChecked { result, .. } => {
-                self.get::<StoredResult>(result).map(|result| result.question().to_owned())
+                self.see::<StoredResult>(result).map(|result| result.question().to_owned())
             }
             _ => None,
         }
@@ -136,7 +137,7 @@ impl State {
     fn no_longer_outstanding(&mut self, id: &HandoffId) {
         if let Some(handoff) = self.get::<Handoff>(id) {
             let key = Key::new(Table::Outstanding).text(handoff.source_session.as_str()).text(id.as_str());
-            self.tables.delete(&key);
+            self.tables.delete(key);
             self.expected(&handoff, false);
             self.no_longer_asked(&handoff);
         }
@@ -144,7 +145,7 @@ impl State {
 
     /// The newest run of the source session expects the handoff's answer, or no longer does.
     fn expected(&mut self, handoff: &Handoff, expected: bool) {
-        let run = self.get::<Session>(&handoff.source_session).and_then(|session| session.run);
+        let run = self.see::<Session>(&handoff.source_session).and_then(|session| session.run.clone());
         if let Some(run) = run {
             self.change::<Run>(&run, |run| {
                 if expected {

@@ -33,7 +33,7 @@ impl Reader {
                 self.at = None;
                 return Ok(());
             }
-            self.block = self.run.read(self.next)?;
+            self.run.read(self.next, &mut self.block)?;
             self.next += 1;
             at = 0;
         }
@@ -68,8 +68,8 @@ impl Walk {
     /// # Errors
     /// A failed read.
     pub fn step(&mut self) -> io::Result<()> {
-        for at in std::mem::take(&mut self.lowest) {
-            self.readers[at].step()?;
+        for at in &self.lowest {
+            self.readers[*at].step()?;
         }
         self.choose();
         Ok(())
@@ -77,6 +77,7 @@ impl Walk {
 
     fn choose(&mut self) {
         let mut lowest: Option<&[u8]> = None;
+        self.lowest.clear();
         for (at, reader) in self.readers.iter().enumerate() {
             let Some((key, _)) = reader.row() else { continue };
             match lowest.map(|lowest| key.cmp(lowest)) {

@@ -63,7 +63,7 @@ fn an_index_that_lies_is_found() {
     let before = home.open().read().unwrap().state.value("s-000000000003").unwrap().to_string();
     spoil(&key, None);
     assert_eq!(lies(&home).len(), 1, "a row is missing");
-    let id = SessionId::from_text("s-000000000003".into());
+    let id = SessionId::from_text("s-000000000003");
     let seen = home.indexed("b").read().unwrap();
     assert!(!seen.state.holds(id.as_str()), "nothing but verify can know");
     drop(seen);
@@ -81,7 +81,7 @@ fn an_index_that_lies_is_found() {
 }
 
 fn session(home: &Home) -> crate::model::session::Session {
-    home.open().read().unwrap().state.get(&SessionId::from_text("s-000000000003".into())).unwrap()
+    home.open().read().unwrap().state.get(&SessionId::from_text("s-000000000003")).unwrap()
 }
 
 #[test]
