@@ -295,8 +295,8 @@ impl Tables {
 
     /// What follows `prefix` in the keys that go on with the beginning `raw`, first to last.
     pub fn endings<'a>(&'a self, prefix: &Key, raw: &str) -> impl Iterator<Item = String> + use<'a> {
-        let (begin, from) = (prefix.0.len(), prefix.clone().raw(raw));
-        self.range(Bound::Included(from.0.clone()), from.after_all(), false)
+        let (begin, from) = (prefix.bytes().len(), prefix.clone().raw(raw));
+        self.range(Bound::Included(from.bytes().to_vec()), from.after_all(), false)
             .filter_map(move |(key, _)| Some(std::str::from_utf8(key.get(begin..)?).ok()?.to_owned()))
     }
 
