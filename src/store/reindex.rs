@@ -16,12 +16,12 @@ use super::scan::{Limit, Place, Scan, segment_name};
 use super::whole::LONG;
 
 /// Bytes of log that are folded sooner than an index is made for them.
-pub(super) const WORTH: u64 = 64 * 1024;
+pub(super) const WORTH: u64 = 32 * 1024;
 /// Bytes of log that a reader folds sooner than it brings the index up.
 const BEHIND: u64 = 1024 * 1024;
 /// Bytes of log that a writer leaves beyond the rows for the next one: folding them again takes less than
 /// writing rows after each record would.
-const AHEAD: u64 = if cfg!(test) { 1 } else { 8 * 1024 };
+const AHEAD: u64 = if cfg!(test) { 1 } else { 16 * 1024 };
 /// Bytes of log whose rows are written at once while an index is made, so that memory stays small and no
 /// writer waits long for the lock.
 const PIECE: u64 = if cfg!(test) { 4 * 1024 } else { 2 * 1024 * 1024 };
