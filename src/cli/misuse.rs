@@ -58,7 +58,8 @@ fn command(line: &clap::Command, arguments: &[OsString]) -> String {
         let takes = |option: &clap::Arg| {
             let long = option.get_long().is_some_and(|long| argument.strip_prefix("--") == Some(long));
             let short = option.get_short().is_some_and(|short| argument == format!("-{short}"));
-            (long || short) && option.get_action().takes_values()
+            let values = option.get_num_args().is_none_or(|values| values.takes_values());
+            (long || short) && option.get_action().takes_values() && values
         };
         is_value = here.get_arguments().chain(line.get_arguments()).any(takes);
         if let Some(inner) = here.find_subcommand(argument) {
