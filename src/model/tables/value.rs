@@ -1,4 +1,5 @@
-//! Values in memory: kept as they were put, and written as JSON only when their bytes are wanted. Knows no key.
+//! Values in memory: kept as they were put, and written as JSON only when their bytes are wanted. Knows no
+//! key.
 
 use std::any::Any;
 use std::sync::Arc;
