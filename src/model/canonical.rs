@@ -1,15 +1,15 @@
-//! Canonical JSON (RFC 8785) out of plain JSON text: the members of each map are put in order where they stand,
-//! without a tree of values between. Knows only what can be done by moving bytes, and says where that is not
-//! enough; never writes a number or a string anew.
+//! Canonical JSON (RFC 8785) out of plain JSON text: the members of each map are put in order where they
+//! stand, without a tree of values between. Knows only what can be done by moving bytes, and says where that
+//! is not enough; never writes a number or a string anew.
 
 /// Depth up to which maps and lists are followed: that of a guarded value, and a little more.
 const DEPTH: u32 = 192;
 /// Digits up to which every whole number is one that a double holds.
 const DIGITS: usize = 15;
 
-/// The canonical bytes of what `serde_json` wrote without blanks; `None` where moving members is not enough: for
-/// a number that is not short and whole, a key whose order in UTF-16 may be another one, a repeated key, or
-/// great depth.
+/// The canonical bytes of what `serde_json` wrote without blanks; `None` where moving members is not enough:
+/// for a number that is not short and whole, a key whose order in UTF-16 may be another one, a repeated key,
+/// or great depth.
 pub(super) fn sorted(text: &[u8]) -> Option<Vec<u8>> {
     let mut sorter = Sorter { text, at: 0, out: Vec::with_capacity(text.len()), members: Vec::new() };
     sorter.value(DEPTH)?;

@@ -121,9 +121,13 @@ macro_rules! ids {
             /// Every kind.
             pub const ALL: &'static [IdKind] = &[$(IdKind::$name,)+];
             /// The letter that begins its ids.
-            pub const fn letter(self) -> char { match self { $(IdKind::$name => $letter,)+ } }
+            pub const fn letter(self) -> char {
+                match self { $(IdKind::$name => $letter,)+ }
+            }
             /// The word that people use.
-            pub const fn word(self) -> &'static str { match self { $(IdKind::$name => $word,)+ } }
+            pub const fn word(self) -> &'static str {
+                match self { $(IdKind::$name => $word,)+ }
+            }
         }
     };
 }

@@ -29,6 +29,8 @@ pub(super) struct Lines {
     /// Offset after which nothing is read.
     end: u64,
     pub buffer: Vec<u8>,
+    /// Bytes of the buffer that were read; what is behind them is room.
+    filled: usize,
     from: usize,
     /// Bytes of the buffer in which there is no newline after `from`.
     searched: usize,
@@ -37,19 +39,22 @@ pub(super) struct Lines {
 impl Lines {
     /// The lines from an offset on; nothing at or after `end` is read.
     pub fn new(file: File, offset: u64, end: u64) -> Self {
-        Self { file, read: offset, end, buffer: Vec::new(), from: 0, searched: 0 }
+        Self { file, read: offset, end, buffer: Vec::new(), filled: 0, from: 0, searched: 0 }
     }
 
     /// Reads more; false at the end.
     fn fill(&mut self) -> std::io::Result<bool> {
         let want = self.end.saturating_sub(self.read).min(CHUNK as u64) as usize;
-        self.buffer.drain(..self.from);
+        self.buffer.copy_within(self.from..self.filled, 0);
+        self.filled -= self.from;
         self.searched -= self.from;
         self.from = 0;
-        let old = self.buffer.len();
-        self.buffer.resize(old + want, 0);
-        let count = files::read_at(&self.file, &mut self.buffer[old..], self.read)?;
-        self.buffer.truncate(old + count);
+        let end = self.filled + want;
+        if self.buffer.len() < end {
+            self.buffer.resize(end, 0);
+        }
+        let count = files::read_at(&self.file, &mut self.buffer[self.filled..end], self.read)?;
+        self.filled += count;
         self.read += count as u64;
         Ok(count > 0)
     }
@@ -57,13 +62,13 @@ impl Lines {
     /// The next piece.
     pub fn next(&mut self) -> std::io::Result<Piece> {
         loop {
-            if let Some(at) = find_newline(&self.buffer[self.searched..]) {
+            if let Some(at) = find_newline(&self.buffer[self.searched..self.filled]) {
                 let line = Piece::Line(self.from, self.searched + at);
                 self.from = self.searched + at + 1;
                 self.searched = self.from;
                 return Ok(line);
             }
-            self.searched = self.buffer.len();
+            self.searched = self.filled;
             let overlong = self.searched - self.from >= LINE_LIMIT;
             if overlong || !self.fill()? {
                 let rest = Piece::Rest(self.from, self.searched);

@@ -56,8 +56,8 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    /// Puts changes out, given in the order of their keys, into a file of their own; `fresh` makes files. A value
-    /// is given as what adds its bytes to others.
+    /// Puts changes out, given in the order of their keys, into a file of their own; `fresh` makes files. A
+    /// value is given as what adds its bytes to others.
     ///
     /// # Errors
     /// A failed write or read; then nothing has changed.

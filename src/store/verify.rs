@@ -107,8 +107,8 @@ pub(super) struct Audit<'a> {
     hash_blobs: bool,
     /// The index beside the fold of the log.
     index: Option<Compared>,
-    /// The marks; opened once, as there is one for each receipt. Who makes the folder later is met by the second
-    /// look at what has no mark.
+    /// The marks; opened once, as there is one for each receipt. Who makes the folder later is met by the
+    /// second look at what has no mark.
     receipts: Option<Folder>,
     /// Marks that were there before head was read: each must have its record.
     there: BTreeSet<String>,

@@ -51,3 +51,35 @@ fn what_changed_lies_over_a_base() {
     assert_ne!(tables, numbered(&[(0, 0), (3, 3), (4, 4), (9, 9)]));
     assert_eq!(tables.len(), 4);
 }
+
+#[test]
+fn a_value_is_changed_where_it_stands_and_in_no_other_state() {
+    let key = |number| Key::new(Table::Kind).text("s").number(number);
+    let add = |value: &mut u64| *value += 1;
+    let mut tables = numbered(&[(1, 1), (2, 2)]);
+    let kept = tables.clone();
+    for _ in 0..2 {
+        tables.change(key(1), add);
+        tables.change(key(3), add);
+    }
+    assert_eq!((tables.get::<u64>(&key(1)), kept.get::<u64>(&key(1))), (Some(3), Some(1)));
+    let mut over = Tables::on(Arc::new(kept.clone()));
+    over.delete(key(2));
+    for number in 1..4 {
+        over.change(key(number), add);
+    }
+    assert_eq!(over, numbered(&[(1, 2)]));
+    assert_eq!((over.holds(&key(1)), over.holds(&key(2)), over.holds(&key(3))), (true, false, false));
+    assert_eq!(kept, numbered(&[(1, 1), (2, 2)]));
+}
+
+#[test]
+fn a_value_under_several_keys_is_changed_under_one() {
+    let key = |number| Key::new(Table::Kind).text("s").number(number);
+    let (mut tables, value) = (Tables::default(), Ready::new(&7u64));
+    tables.put_ready(key(1), &value);
+    tables.put_ready(key(2), &value);
+    tables.change(key(1), |value: &mut u64| *value += 1);
+    assert_eq!(tables, numbered(&[(1, 8), (2, 7)]));
+    assert_eq!(tables.get::<u64>(&key(2)), Some(7));
+}

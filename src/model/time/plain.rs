@@ -1,5 +1,5 @@
-//! The one form in which this program writes a moment, `2026-11-30T22:09:22.123456Z`, read and written at once:
-//! a log has several of them in each event. Leaves every other form, and every other year, to the library.
+//! The one form in which this program writes a moment, `2026-11-30T22:09:22.123456Z`, read and written at
+//! once: a log has several of them in each event. Leaves every other form and year to the library.
 
 /// Bytes of the form.
 const LENGTH: usize = 27;
@@ -69,7 +69,7 @@ pub(super) fn written(micros: i64) -> Option<[u8; LENGTH]> {
     Some(text)
 }
 
-/// Days since 1970 of a date. Years begin in March here, so that the day which not every year has is the last.
+/// Days since 1970 of a date. Years begin in March here, so that the day which not every year has is last.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
