@@ -1,7 +1,7 @@
 //! The least that a durable append can cost: spawn, open, lock, append 300 bytes, fdatasync, exit.
 //!
-//! `floor FILE [KEPT]`: KEPT files of 1,000 bytes are made durable before, as the store keeps a blob: written under
-//! another name, synced, renamed, and their folder synced.
+//! `floor FILE [KEPT]`: KEPT files of 1,000 bytes are made durable before, as the store keeps a blob: written
+//! under another name, synced, renamed, and their folder synced.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;

@@ -299,8 +299,8 @@ fn whole(nf: &str, project: &Path, events: f64) -> usize {
     short
 }
 
-/// Partners beside the floor: what a process costs, and an append behind one, two and three files that are made
-/// durable before it, as blobs and packets are. In the folder of a copy that is removed afterwards.
+/// What lies below every command: a process, and an append behind up to three files that are made durable
+/// before it, as blobs and packets are. In a folder of their own that is removed afterwards.
 fn floors(floor: &str, bare: &str, folder: &Path, rounds: usize) {
     let round = folder.join("floors");
     std::fs::create_dir_all(&round).expect("a folder");
