@@ -45,31 +45,47 @@ pub fn with_help(error: Error, schema: &str) -> Error {
     error.fix(format!("{words} --help"))
 }
 
-/// The command that a command line means, as far as it can be read: the values of options are no commands.
+/// The command that a command line means, as far as it can be read.
 fn command(line: &clap::Command, arguments: &[OsString]) -> String {
-    let (mut words, mut here, mut is_value) = (vec!["nf"], line, false);
-    for argument in arguments.iter().skip(1).map_while(|argument| argument.to_str()) {
-        if argument == "--" {
-            break;
-        }
-        if std::mem::take(&mut is_value) {
-            continue;
-        }
-        let takes = |option: &clap::Arg| {
-            let long = option.get_long().is_some_and(|long| argument.strip_prefix("--") == Some(long));
-            let short = option.get_short().is_some_and(|short| argument == format!("-{short}"));
-            let values = option.get_num_args().is_none_or(|values| values.takes_values());
-            (long || short) && option.get_action().takes_values() && values
-        };
-        is_value = here.get_arguments().chain(line.get_arguments()).any(takes);
-        if let Some(inner) = here.find_subcommand(argument) {
-            words.push(inner.get_name());
-            here = inner;
-        } else if !is_value && !argument.starts_with('-') {
-            break;
-        }
+    let (mut words, mut here, mut rest) = (vec!["nf"], line, arguments.get(1..).unwrap_or_default());
+    while let Some((word, behind)) = first_word(&[here, line], rest) {
+        let Some(inner) = here.find_subcommand(word) else { break };
+        words.push(inner.get_name());
+        (here, rest) = (inner, behind);
     }
     words.join(" ")
+}
+
+/// The word that stands where a command belongs, before anything but options of the program itself.
+pub fn word<'a>(program: &clap::Command, arguments: &'a [OsString]) -> Option<&'a str> {
+    first_word(&[program], arguments.get(1..)?).map(|(word, _)| word)
+}
+
+/// The first of these arguments that is no option of the commands and no value of one, and what is behind it.
+fn first_word<'a>(of: &[&clap::Command], arguments: &'a [OsString]) -> Option<(&'a str, &'a [OsString])> {
+    let mut at = 0;
+    loop {
+        let argument = arguments.get(at)?.to_str()?;
+        at += 1;
+        if argument == "--" {
+            return None;
+        }
+        if !argument.starts_with('-') {
+            return Some((argument, &arguments[at..]));
+        }
+        let mut options = of.iter().flat_map(|command| command.get_arguments());
+        if options.any(|option| takes_next(option, argument)) {
+            at += 1;
+        }
+    }
+}
+
+/// Whether the next argument is the value of an option that this one gives, alone or behind other letters.
+fn takes_next(option: &clap::Arg, argument: &str) -> bool {
+    let long = option.get_long().is_some_and(|long| argument.strip_prefix("--") == Some(long));
+    let short = option.get_short().is_some_and(|short| argument.ends_with(short));
+    let values = option.get_num_args().is_none_or(|values| values.takes_values());
+    (long || short && !argument.starts_with("--")) && option.get_action().takes_values() && values
 }
 
 #[cfg(test)]
@@ -89,11 +105,23 @@ mod tests {
             ("list packet", "nf list"),
             ("--op=start work", "nf work"),
             ("work -- freeze", "nf work"),
+            ("-qC work list", "nf list"),
+            ("-nq --lock-timeout 1s handoff claim", "nf handoff claim"),
+            ("-Cwork list", "nf list"),
         ] {
             let arguments: Vec<OsString> =
                 std::iter::once("nf").chain(text.split_whitespace()).map(OsString::from).collect();
             let line = super::super::command_for(&arguments);
             assert_eq!(command(&line, &arguments), wanted, "{text}");
+            let among = super::super::command();
+            assert_eq!(command(&among, &arguments), wanted, "among all: {text}");
+            // The one command alone reads what all of them together read.
+            let read = |mut line: clap::Command| {
+                line.try_get_matches_from_mut(&arguments)
+                    .map(|matches| super::super::schema_of(&matches))
+                    .map_err(|error| error.kind())
+            };
+            assert_eq!(read(line), read(among), "{text}");
         }
     }
 }

@@ -169,12 +169,12 @@ fn root() -> clap::Command {
         .arg_required_else_help(true)
 }
 
-/// The command line that these arguments need. Where the first one names a command, the others are left out:
+/// The command line that these arguments need. Where one of them names the command, the others are left out:
 /// making them all takes longer than most commands do.
 fn command_for(arguments: &[OsString]) -> clap::Command {
-    let word = arguments.get(1).and_then(|word| word.to_str());
-    match word.and_then(named) {
-        Some(named) => root().subcommand(named),
+    let root = root();
+    match misuse::word(&root, arguments).and_then(named) {
+        Some(named) => root.subcommand(named),
         None => command(),
     }
 }

@@ -21,7 +21,7 @@ pub(super) const WORTH: u64 = 32 * 1024;
 const BEHIND: u64 = 1024 * 1024;
 /// Bytes of log that a writer leaves beyond the rows for the next one: folding them again takes less than
 /// writing rows after each record would.
-const AHEAD: u64 = if cfg!(test) { 1 } else { 16 * 1024 };
+const AHEAD: u64 = if cfg!(test) { 1 } else { 8 * 1024 };
 /// Bytes of log whose rows are written at once while an index is made, so that memory stays small and no
 /// writer waits long for the lock.
 const PIECE: u64 = if cfg!(test) { 4 * 1024 } else { 2 * 1024 * 1024 };
