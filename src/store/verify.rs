@@ -66,14 +66,14 @@ impl SegmentHash {
     }
 }
 
-/// Called with bytes done and bytes in all; an error ends the work.
+/// Called with how much is done and how much there is in all, in bytes of log or what takes as long; an error
+/// ends the work.
 pub type Progress<'a> = &'a mut dyn FnMut(u64, u64) -> Result<()>;
 
 impl Store {
     /// Verifies every record, chain, segment, blob and receipt mark.
     ///
-    /// `progress` gets bytes done and bytes in all; `each` gets every record in order, so that a caller can
-    /// run its rules over history.
+    /// `each` gets every record in order, so that a caller can run its rules over history.
     ///
     /// # Errors
     /// Something could not be read at all; what `progress` refuses. Damage is a finding.
@@ -119,6 +119,8 @@ pub(super) struct Audit<'a> {
     cited: Vec<Hash>,
     /// Attempts that have not ended.
     pub active: BTreeSet<AttemptId>,
+    /// How far the work has come, and how far it goes: in bytes of log, or what takes as long.
+    done: u64,
     total: u64,
     /// What came of it.
     pub seen: Verified,
@@ -148,6 +150,7 @@ impl<'a> Audit<'a> {
             foreign: Vec::new(),
             cited: Vec::new(),
             active: BTreeSet::new(),
+            done: 0,
             total: 0,
             seen: Verified::default(),
             damage: None,
@@ -164,7 +167,7 @@ impl<'a> Audit<'a> {
     pub fn log(&mut self, progress: Progress<'_>, each: &mut dyn FnMut(&Record)) -> Result<()> {
         let head = self.store.head()?;
         self.seen.head = head.as_ref().map(|head| Position { seq: head.seq, hash: head.hash });
-        self.total = self.log_bytes(head.as_ref())? + self.blob_bytes()?;
+        self.total = self.log_bytes(head.as_ref())? + self.blob_share()?;
         let limit = head.map_or(Limit::End, Limit::Head);
         let log = self.store.log()?;
         let id = &self.store.info.store_id;
@@ -178,7 +181,7 @@ impl<'a> Audit<'a> {
                     self.record(&record, &mut hasher, &scan);
                     each(&record);
                     if self.seen.records.is_multiple_of(1024) {
-                        progress(self.seen.bytes, self.total)?;
+                        progress(self.done, self.total)?;
                     }
                 }
                 Err(Stop::Damage(damage)) => {
@@ -201,7 +204,7 @@ impl<'a> Audit<'a> {
         self.seen.segments = scan.place.segment;
         self.seen.findings.extend(self.index.take().and_then(Compared::finding));
         self.place = Some(scan.place);
-        progress(self.seen.bytes, self.total)?;
+        progress(self.done, self.total)?;
         Ok(())
     }
 
@@ -219,6 +222,7 @@ impl<'a> Audit<'a> {
         }
         hasher.line(scan.last_line());
         self.seen.bytes += scan.last_line().len() as u64 + 1;
+        self.done = self.seen.bytes;
         self.seen.records += 1;
         if let Some(index) = &mut self.index {
             index.record(self.store, record, &scan.place);
