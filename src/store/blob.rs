@@ -11,9 +11,12 @@ use crate::model::hash::Hash;
 /// Bytes that a blob may have.
 pub(super) const BLOB_LIMIT: u64 = 64 * 1024 * 1024;
 
+/// Characters of a blob's name that name its folder.
+pub(super) const SHELF: usize = 2;
+
 /// The folder of a blob below `blobs`.
 pub(super) fn shelf(hash: &Hash) -> String {
-    hash.hex()[..2].to_owned()
+    hash.hex()[..SHELF].to_owned()
 }
 
 impl Store {

@@ -295,6 +295,16 @@ impl Folder {
         Ok(names)
     }
 
+    /// How many members there are.
+    pub fn count(&self) -> Result<u64> {
+        let wrong = |errno| failed("listing of", &self.path, errno);
+        let mut entries = rustix::fs::Dir::read_from(&self.fd).map_err(wrong)?;
+        entries.try_fold(0, |count, entry| {
+            let entry = entry.map_err(wrong)?;
+            Ok(count + u64::from(entry.file_name() != c"." && entry.file_name() != c".."))
+        })
+    }
+
     /// Locks the folder itself for this process, as long as it is held open; false where another has it.
     pub fn lock_alone(&self) -> bool {
         rustix::fs::flock(&self.fd, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_ok()

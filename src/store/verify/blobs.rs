@@ -21,18 +21,19 @@ impl Audit<'_> {
         let mut uncited = 0u64;
         let blobs = self.store.folder.folder("blobs")?;
         let shelves = blobs.as_ref().map_or(Ok(Vec::new()), Folder::names)?;
-        for shelf in shelves.iter().filter_map(|name| blobs.as_ref()?.folder(name).transpose()) {
-            let shelf = shelf?;
+        for place in &shelves {
+            let Some(shelf) = blobs.as_ref().map_or(Ok(None), |blobs| blobs.folder(place))? else { continue };
             for name in shelf.names()? {
+                self.done += SHARE;
                 let Ok(hash) = name.parse::<Hash>() else { continue };
-                let place = cited.binary_search(&hash);
-                match place {
+                let citing = cited.binary_search(&hash);
+                match citing {
                     Ok(at) => found[at] = true,
                     Err(_) => uncited += 1,
                 }
                 if self.hash_blobs {
-                    self.one_blob(&shelf, &hash, place.is_ok())?;
-                    self.done += SHARE;
+                    let misplaced = name.get(..blob::SHELF) != Some(place.as_str());
+                    self.one_blob(&shelf, (&name, &hash), citing.is_ok(), misplaced)?;
                     progress(self.done, self.total)?;
                 }
             }
@@ -48,8 +49,14 @@ impl Audit<'_> {
         Ok(())
     }
 
-    fn one_blob(&mut self, shelf: &Folder, hash: &Hash, cited: bool) -> Result<()> {
-        let opened = match shelf.open(&hash.hex(), Want::Read) {
+    fn one_blob(
+        &mut self,
+        shelf: &Folder,
+        (name, hash): (&str, &Hash),
+        cited: bool,
+        misplaced: bool,
+    ) -> Result<()> {
+        let opened = match shelf.open(name, Want::Read) {
             Ok(Some(opened)) => opened,
             Ok(None) => return Ok(()),
             Err(error) => {
@@ -64,7 +71,6 @@ impl Audit<'_> {
         });
         self.seen.blobs += 1;
         self.seen.bytes += opened.size;
-        let misplaced = !shelf.path().ends_with(blob::shelf(hash));
         if read.is_err() || hasher.finish() != *hash || misplaced {
             let (severity, fix) = if cited {
                 (
@@ -88,7 +94,7 @@ impl Audit<'_> {
         let mut count = 0;
         for name in blobs.names()? {
             let Some(shelf) = blobs.folder(&name)? else { continue };
-            count += shelf.names()?.iter().filter(|name| name.parse::<Hash>().is_ok()).count() as u64;
+            count += shelf.count()?;
         }
         Ok(count * SHARE)
     }
