@@ -27,8 +27,8 @@ struct Member {
 const LOW: u64 = u64::from_ne_bytes([1; 8]);
 const HIGH: u64 = LOW << 7;
 
-/// Whether one of eight bytes is this one: a byte of zeros is the only one from which a borrow reaches its highest
-/// bit while it was not set.
+/// Whether one of eight bytes is this one. Where it is, no bit of the difference is set, and taking one away
+/// sets the highest; no byte before the first such one does that.
 fn has(word: u64, byte: u8) -> bool {
     let differs = word ^ (LOW * u64::from(byte));
     differs.wrapping_sub(LOW) & !differs & HIGH != 0
