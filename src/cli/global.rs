@@ -7,6 +7,7 @@ use std::str::FromStr;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
 use crate::model::id::Name;
+use crate::store::LOCK_TIMEOUT_MS;
 
 /// Flags that every command takes, with what counts where one was not given.
 #[derive(Debug, Clone)]
@@ -38,9 +39,6 @@ pub struct Global {
     /// Whether a damaged store is read as far as it is undamaged.
     pub allow_damaged: bool,
 }
-
-/// How long to wait for the store lock where nothing says so, in milliseconds.
-const LOCK_TIMEOUT_MS: u64 = 10_000;
 
 /// The flags as they were given. None of them has a default: clap copies what has a value from each level of
 /// the command line to the next, and for thirteen flags that takes longer than the rest of its work.

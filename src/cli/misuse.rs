@@ -1,5 +1,5 @@
-//! A wrong command line, as an error that names the command whose help tells how it is written. Decides
-//! nothing and runs nothing.
+//! Which command a command line names, as far as it can be read before it is parsed, and a wrong one as an
+//! error that names the command whose help tells how it is written. Decides nothing and runs nothing.
 
 use std::ffi::OsString;
 
@@ -84,8 +84,13 @@ fn first_word<'a>(of: &[&clap::Command], arguments: &'a [OsString]) -> Option<(&
 fn takes_next(option: &clap::Arg, argument: &str) -> bool {
     let long = option.get_long().is_some_and(|long| argument.strip_prefix("--") == Some(long));
     let short = option.get_short().is_some_and(|short| argument.ends_with(short));
+    (long || short && !argument.starts_with("--")) && takes_value(option)
+}
+
+/// Whether an option has a value: one that is only there or not has none.
+pub fn takes_value(option: &clap::Arg) -> bool {
     let values = option.get_num_args().is_none_or(|values| values.takes_values());
-    (long || short && !argument.starts_with("--")) && option.get_action().takes_values() && values
+    values && option.get_action().takes_values()
 }
 
 #[cfg(test)]

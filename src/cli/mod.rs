@@ -154,8 +154,13 @@ enum Command {
 
 /// The whole command line, with exit codes and environment in its help.
 pub fn command() -> clap::Command {
+    whole(root())
+}
+
+/// The program with every command.
+fn whole(root: clap::Command) -> clap::Command {
     let help = format!("{EXIT_CODES}\n\n{}", Env::help());
-    Command::augment_subcommands(root()).after_help(DAILY_PATH).after_long_help(help)
+    Command::augment_subcommands(root).after_help(DAILY_PATH).after_long_help(help)
 }
 
 /// The program without a command: its name and the global flags.
@@ -175,7 +180,7 @@ fn command_for(arguments: &[OsString]) -> clap::Command {
     let root = root();
     match misuse::word(&root, arguments).and_then(named) {
         Some(named) => root.subcommand(named),
-        None => command(),
+        None => whole(root),
     }
 }
 

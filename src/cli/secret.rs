@@ -6,7 +6,7 @@ use crate::model::decision::Turn;
 use crate::model::event::Event;
 use crate::model::handoff::{Attempt, AttemptState};
 use crate::model::hash::Hash;
-use crate::model::id::{NONCE_LENGTH, Name, is_base32};
+use crate::model::id::{NONCE_LENGTH, Name, in_base32};
 use crate::model::state::State;
 
 /// Refuses events, or an operation key, that hold the nonce of an attempt of this store, and blobs that hold
@@ -38,12 +38,7 @@ pub fn holds_open(state: &State, bytes: &[u8]) -> bool {
 
 /// What has the form of a nonce: that many of its characters, and none more on either side.
 fn nonces(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    // Asked of every byte of every record.
-    let mut part = [false; 256];
-    for (byte, part) in (0..=u8::MAX).zip(&mut part) {
-        *part = is_base32(char::from(byte).encode_utf8(&mut [0; 4]), 1);
-    }
-    bytes.split(move |byte| !part[usize::from(*byte)]).filter(|word| word.len() == NONCE_LENGTH)
+    bytes.split(|byte| !in_base32(*byte)).filter(|word| word.len() == NONCE_LENGTH)
 }
 
 fn attempt(state: &State, nonce: &[u8]) -> Option<Attempt> {

@@ -26,7 +26,12 @@ pub fn base32(bytes: &[u8], length: usize) -> String {
 
 /// Whether a text is `length` characters of the alphabet.
 pub fn is_base32(text: &str, length: usize) -> bool {
-    text.len() == length && text.bytes().all(|byte| IN_IDS[usize::from(byte)])
+    text.len() == length && text.bytes().all(in_base32)
+}
+
+/// Whether a byte is a character of the alphabet.
+pub fn in_base32(byte: u8) -> bool {
+    IN_IDS[usize::from(byte)]
 }
 
 /// Which bytes are of the alphabet.

@@ -4,7 +4,6 @@
 use std::fs::File;
 
 use super::files::{self, Folder, Want};
-use super::record::is_hex_of;
 use super::scan::Place;
 use crate::error::{Error, Result};
 use crate::model::hash::Hash;
@@ -98,23 +97,31 @@ impl Head {
         let check = check.strip_suffix('\n')?.trim_end_matches(' ');
         // Only the one spelling of the check counts, so that every changed bit shows, of its digits too.
         let hash = Hash::derive(CONTEXT, text.as_bytes());
-        if slot.len() != SLOT || !is_hex_of(&hash, check.as_bytes()) {
+        if slot.len() != SLOT || !hash.is_written(check.as_bytes()) {
             return None;
         }
         let mut words = text.strip_prefix("nf-head 1 ")?.split(' ');
         let mut field = |name: &str| words.next()?.strip_prefix(name)?.strip_prefix('=');
-        Some(Self {
-            turn: field("turn")?.parse().ok()?,
-            seq: field("seq")?.parse().ok()?,
-            segment: field("segment")?.parse().ok()?,
-            offset: field("offset")?.parse().ok()?,
+        let head = Self {
+            turn: number(field("turn")?, 20, 10)?,
+            seq: number(field("seq")?, 20, 10)?,
+            segment: number(field("segment")?, 8, 10)?.try_into().ok()?,
+            offset: number(field("offset")?, 20, 10)?,
             hash: field("hash")?.parse().ok()?,
             store: field("store")?.to_owned(),
             boot: field("boot")?.to_owned(),
-            device: u64::from_str_radix(field("device")?, 16).ok()?,
-            synced: field("synced")?.parse().ok()?,
-        })
+            device: number(field("device")?, 16, 16)?,
+            synced: number(field("synced")?, 20, 10)?,
+        };
+        words.next().is_none().then_some(head)
     }
+}
+
+/// A number in its one spelling: so many digits, and no other sign.
+fn number(text: &str, width: usize, radix: u32) -> Option<u64> {
+    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let spelled = Some(text).filter(|text| text.len() == width && text.bytes().all(is_digit));
+    spelled.and_then(|text| u64::from_str_radix(text, radix).ok())
 }
 
 /// Both slots as read, and which is the newer.
@@ -254,4 +261,37 @@ fn blank() -> Vec<u8> {
         }
     }
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_is_read_in_its_one_spelling_only_whatever_its_check_says() {
+        let place = Place::start(Hash::of(b"info"));
+        let head = Head { turn: 7, ..Head::at(&place, "store", 0xab, "boot", 5) };
+        let slot = |text: &str| {
+            let check = Hash::derive(CONTEXT, text.as_bytes());
+            format!("{:<1$}\n", format!("{text} check={check}"), SLOT - 1).into_bytes()
+        };
+        let text = head.text();
+        assert_eq!(slot(&text), head.encode());
+        assert_eq!(Head::decode(&slot(&text)), Some(head));
+        for (from, to) in [
+            ("turn=0000", "turn=+000"),
+            ("turn=0", "turn="),
+            ("turn=0", "turn=00"),
+            ("seq=0", "seq=a"),
+            ("segment=0", "segment=00"),
+            ("device=00000000000000ab", "device=00000000000000AB"),
+            (" seq=", "  seq="),
+            (" boot=", " more=1 boot="),
+        ] {
+            assert!(text.contains(from), "{from}");
+            assert_eq!(Head::decode(&slot(&text.replacen(from, to, 1))), None, "{from} as {to}");
+        }
+        assert_eq!(Head::decode(&slot(&format!("{text} more=1"))), None);
+        assert_eq!(Head::decode(&slot(&text)[..SLOT - 1]), None);
+    }
 }

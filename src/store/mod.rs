@@ -66,6 +66,9 @@ const INFO_LIMIT: u64 = 64 * 1024;
 /// Bytes at which a segment is closed.
 const SEGMENT_LIMIT: u64 = 64 * 1024 * 1024;
 
+/// How long to wait for the lock where nothing says so, in milliseconds.
+pub const LOCK_TIMEOUT_MS: u64 = 10_000;
+
 /// How a store is opened.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -116,7 +119,7 @@ impl std::fmt::Debug for Watch {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            lock_timeout_ms: 10_000,
+            lock_timeout_ms: LOCK_TIMEOUT_MS,
             allow_fs: false,
             allow_damaged: false,
             self_check: None,

@@ -87,16 +87,7 @@ pub(super) fn sealed(line: &[u8]) -> Option<Hash> {
     let (body, seal) = line.split_at_checked(line.len().checked_sub(SEAL)?)?;
     let hex = seal.strip_prefix(JOINT)?.strip_suffix(END)?;
     let hash = Hash::derive(CONTEXT, body);
-    is_hex_of(&hash, hex).then_some(hash)
-}
-
-/// Whether a text is the 64 lower-case hex digits of a hash. Cheaper than parsing them: this stands in the
-/// way of every line.
-pub(super) fn is_hex_of(hash: &Hash, hex: &[u8]) -> bool {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |value: u8| DIGITS[usize::from(value)];
-    let fits = |(byte, pair): (&u8, &[u8])| pair == [digit(byte >> 4), digit(byte & 15)];
-    hex.len() == 64 && hash.bytes().iter().zip(hex.chunks_exact(2)).all(fits)
+    hash.is_written(hex).then_some(hash)
 }
 
 /// A line as it is mostly met: whole, after the record that it names. Its hashes are compared, not parsed.
@@ -117,7 +108,7 @@ struct Wire<'a> {
 impl Wire<'_> {
     fn record(self, before: &Hash, hash: Hash) -> Option<Record> {
         let Self { v, seq, at, op, req, cmd, events, prev } = self;
-        let follows = is_hex_of(before, prev.as_bytes());
+        let follows = before.is_written(prev.as_bytes());
         follows.then_some(Record { v, seq, at, op, req, cmd, events, prev: *before, hash })
     }
 }

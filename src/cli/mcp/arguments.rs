@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction};
 use serde_json::{Map, Value, json};
 
+use super::super::misuse::takes_value;
 use crate::error::{Error, Kind, Result};
 use crate::rules::members::nearest;
 
@@ -85,8 +86,7 @@ impl Argument {
         };
         let number = [TypeId::of::<u8>(), TypeId::of::<u32>(), TypeId::of::<u64>()];
         let form = match arg.get_action() {
-            ArgAction::SetTrue => Form::Switch,
-            _ if arg.get_num_args().is_some_and(|values| values.max_values() == 0) => Form::Switch,
+            _ if !takes_value(arg) => Form::Switch,
             ArgAction::Append => Form::Texts,
             _ if kind == TypeId::of::<bool>() => Form::Flag,
             _ if value.as_deref() == Some("FILE|-|JSON") => Form::Json,
